@@ -172,7 +172,8 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "_log_softmax", "_softmax",
 ), "nn.functionals.torch_names"), **dict.fromkeys((
         "_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"), "optim.fused_updates"), **dict.fromkeys((
-    "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
+    "_dirichlet_grad", "_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data",
+    "_sample_dirichlet", "_softmax_backward_data", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
 
 #: names of `functions` that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
 #: not at all; so are all names with the prefix `fft_`, `linalg_` or `special_`
@@ -282,6 +283,8 @@ def __getattr__(name: str) -> Any:
                 raise
     elif name == "torch":  # PyTorch's module imports itself
         return _sys.modules[__package__]
+    elif name == "set_vital":  # PyTorch has it outside of its list of names, too
+        return importlib.import_module(f"{__package__}.environment.monitor").set_vital
     elif name in _LEFT_OUT:
         return importlib.import_module(f"{__package__}.environment.absent_modules").MODULES[name]
     elif _is_public(name):

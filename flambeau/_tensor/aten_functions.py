@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..dtypes import bool_
+from ..dtypes import bool_, int8, int32, uint8
 from ..dtypes import dtype as dtype_class
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
@@ -16,7 +16,8 @@ from .dispatch.binding import public_function, write_out
 from .linalg.norms import check_norm_dtype
 from .tensor import Tensor
 
-__all__ = ["frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
+__all__ = ["_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data", "_softmax_backward_data",
+           "frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
            "native_dropout", "nuclear_norm", "slice_inverse", "view_as_complex_copy", "view_as_real_copy",
            "view_copy"]
 
@@ -184,6 +185,47 @@ def init_num_threads() -> None:
     >>> import flambeau as torch
     >>> torch.init_num_threads()
     """
+
+
+def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Whether the data of a tensor may be replaced by another one's: both have memory, or both are sparse."""
+    return input.layout is from_.layout
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any, *,
+                           grad_input: Tensor | None = None) -> Tensor:
+    """The gradient of `softmax` along a dimension by its result, in the dtype of its input."""
+    op = REGISTRY["_softmax_backward"]
+    found = apply(op, [grad_output, output], {"dim": dim}).to(input_dtype)
+    return found if grad_input is None else write_out(op, found, grad_input)
+
+
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any, *,
+                               out: Tensor | None = None) -> Tensor:
+    """The gradient of `log_softmax` along a dimension by its result, in the dtype of its input."""
+    op = REGISTRY["_log_softmax_backward"]
+    found = apply(op, [grad_output, output], {"dim": dim}).to(input_dtype)
+    return found if out is None else write_out(op, found, out)
+
+
+def _int_mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of matrices of 8-bit integers, in int32.
+
+    Raises:
+        RuntimeError: an operand has another dtype or number of dimensions, or the sizes do not fit.
+    """
+    for name, x in (("self", self), ("mat2", mat2)):
+        if x.ndim != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {x.ndim}")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {self.shape[1]} and "
+                           f"{mat2.shape[0]}")
+    for name, x in (("self", self), ("mat2", mat2)):
+        if x.dtype not in (int8, uint8):
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} dtype to be int8 or uint8 but got "
+                               f"{x.dtype.scalar_name.lower()}")
+    found = layer.functions.mm(self.to(int32), mat2.to(int32))
+    return found if out is None else write_out(REGISTRY["mm"], found, out)
 
 
 METHODS: dict[str, Any] = {"slice_inverse": slice_inverse}

@@ -32,13 +32,15 @@ def _rpc_is_available() -> bool:
 
 #: name below `torch.distributed` -> what is in it
 _CONTENTS: dict[str, dict[str, Any]] = {
-    "autograd": {"classes": "context"},
+    "autograd": {"classes": "context DistAutogradContext", "functions": "backward get_gradients",
+                 "values": {"is_available": _rpc_is_available}},
     "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
     "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
             "functions": "get_rpc_timeout get_worker_info init_rpc rpc_async rpc_sync remote shutdown",
             "values": {"is_available": _rpc_is_available}},
-    "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
+    "rpc.api": {"functions": "_all_gather _barrier",
+                "values": {"UNSET_RPC_TIMEOUT": -1.0, "_require_initialized": _requiring_rpc}},
 }
 
 MODULES = {name: LeftOut(f"{_P}.{name}", REASON, **contents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -187,6 +188,11 @@ class TensorboardEventHandler:
         if event.name == "torch.monitor.Stat":
             for name, value in event.data.items():
                 self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
+
+
+def set_vital(vital: str, attr: str, value: str) -> None:
+    """Does nothing but warn: PyTorch's log of vitals is no more."""
+    warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=2)
 
 
 __all__ = ["Aggregation", "Event", "Stat", "TensorboardEventHandler", "data_value_t", "log_event",

@@ -128,4 +128,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{config.module_name}._utils' has no attribute '{name}'")
 
 
+#: set what a pickled object of a subclass holds besides its data
+_set_obj_state = pickling._set_state
+
 __all__ = ["ExceptionWrapper", "KeyErrorMessage"]

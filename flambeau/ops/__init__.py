@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 
@@ -13,14 +14,21 @@ from .overloads import OpNamespace, namespace_of, namespaces  # isort: skip
 loaded_libraries: set[str] = set()
 
 
-def load_library(path: str) -> None:
+def load_library(path: str | os.PathLike[str]) -> None:
     """Load a library of operators in machine code for PyTorch, which is impossible here.
 
+    The operators of torchaudio and torchvision that their Python code needs are written in Python.
+
     Raises:
-        OSError: always.
+        OSError: for every library but torchaudio's. Torchvision expects it and goes on without its library.
     """
+    path = os.fspath(path)
+    environment = f"{__package__.partition('.')[0]}.environment"
+    if os.path.basename(path) in ("_torchaudio.so", "libtorchaudio.so"):
+        importlib.import_module(f"{environment}.torchaudio_operators").define()
+        return
     if "torchvision" in path:
-        importlib.import_module(f"{__package__.partition('.')[0]}.environment.torchvision_operators").define()
+        importlib.import_module(f"{environment}.torchvision_operators").define()
     raise OSError(f"{path}: flambeau cannot load libraries that are compiled for PyTorch")
 
 

@@ -24,6 +24,9 @@ from ..errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, special
 from ..nn.typename import typename
 
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]] | dict[str, Any]
+StateDict: TypeAlias = dict[str, Any]
+
 
 class _Required:
     """The type of `required`, the default of options that every group must set."""

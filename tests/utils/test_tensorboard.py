@@ -62,7 +62,7 @@ def test_images(tmp_path):
     pixels = np.asarray(image_module.open(io.BytesIO(events.Images("one")[0].encoded_image_string)))
     assert pixels.shape == (4, 5, 3)
     assert (pixels == 127).all()
-    assert (events.Images("batch")[0].width, events.Images("batch")[0].height) == (10, 8)
+    assert (events.Images("batch")[0].width, events.Images("batch")[0].height) == (15, 4)
 
 
 def layout_of_charts():
@@ -79,7 +79,10 @@ def layout_of_charts():
     lambda s, t: s.make_histogram(np.arange(10.), 4), lambda s, t: s.image("i", t.ones(2, 3, 4, 5) / 2),
     lambda s, t: s.image_boxes("i", t.ones(3, 20, 30), t.tensor([[1, 2, 9, 9]]), labels=["x"]),
     lambda s, t: s.image("i", t.arange(60.).reshape(3, 4, 5) / 60, 2, "CHW"), lambda s, t: s.half_to_int(0.5),
-    lambda s, t: s.int_to_half(3),
+    lambda s, t: s.int_to_half(3), lambda s, t: s.image("i", t.arange(270.).reshape(9, 3, 2, 5) / 270),
+    lambda s, t: s.hparams({"a": 1, "b": True}, {"loss": 1.})[1],
+    *(lambda s, t, d=dtype: s.tensor_proto("x", t.tensor([1, 2]).to(getattr(t, d))) for dtype in (
+        "float16", "bfloat16", "uint8", "complex64", "complex128")),
 ])
 def test_summaries_are_those_of_pytorch(make):
     theirs = pytest.importorskip("torch.utils.tensorboard.summary")

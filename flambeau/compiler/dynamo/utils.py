@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import functools
 import logging
 import math
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -215,5 +219,22 @@ def istype(obj: object, allowed_types: Any) -> bool:
     return type(obj) is allowed_types
 
 
-__all__ = ["CompileCounterInt", "clone_input", "clone_inputs", "counters", "ifdynstaticdefault", "is_compile_supported",
-           "istype", "rmse", "same"]
+@functools.cache
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """Give a warning the first time that it is asked for."""
+    warnings.warn(msg, stacklevel=stacklevel + 1)
+
+
+@contextlib.contextmanager
+def disable_cache_limit() -> Iterator[None]:
+    """A context without a limit on the number of programs of a compiled function."""
+    before = policy.recompile_limit
+    policy.change(recompile_limit=sys.maxsize)
+    try:
+        yield
+    finally:
+        policy.change(recompile_limit=before)
+
+
+__all__ = ["CompileCounterInt", "clone_input", "clone_inputs", "counters", "disable_cache_limit", "ifdynstaticdefault",
+           "is_compile_supported", "istype", "rmse", "same", "warn_once"]

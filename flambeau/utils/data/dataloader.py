@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Callable
 from multiprocessing.context import BaseContext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ... import multiprocessing
 from . import _utils
@@ -21,12 +22,21 @@ from .datapipes.datapipe import (
 )
 from .dataset import IterableDataset
 from .graph_settings import apply_shuffle_settings
-from .iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from .iterators import (
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
+from .iterators import _sharding_worker_init_fn as _sharding_worker_init_fn  # of other loaders
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
+
+_collate_fn_t: TypeAlias = Callable[[list[_T]], Any]
+_worker_init_fn_t: TypeAlias = Callable[[int], None]
 
 #: what cannot change after construction
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")

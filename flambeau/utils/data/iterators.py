@@ -48,7 +48,7 @@ def _seed_pipeline(dataset: Any, seed: int | None) -> None:
         apply_random_seed(dataset, Generator().manual_seed(seed))
 
 
-def _shard_pipeline(worker_init_fn: Any, world_size: int, rank: int, worker_id: int) -> None:
+def _sharding_worker_init_fn(worker_init_fn: Any, world_size: int, rank: int, worker_id: int) -> None:
     """Initialise a worker of a pipeline: it yields its part, of the processes' parts first."""
     info = worker.get_worker_info()
     assert info is not None
@@ -163,7 +163,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         context = loader.multiprocessing_context or default_context
         self._worker_init_fn = loader.worker_init_fn
         if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
-            self._worker_init_fn = functools.partial(_shard_pipeline, self._worker_init_fn, self._world_size,
+            self._worker_init_fn = functools.partial(_sharding_worker_init_fn, self._worker_init_fn, self._world_size,
                                                      self._rank)
         self._worker_result_queue = context.Queue()
         self._worker_pids_set = False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo
 
-from .summary import as_array
+from ._convert_np import make_np
 
 
 def write_vectors(vectors: np.ndarray, folder: str) -> None:
@@ -35,7 +35,7 @@ def write_pictures(label_img: Any, folder: str) -> None:
     """Write pictures, (number, channels, height, width) from 0 to 1, side by side into one square of a PNG file."""
     from PIL import Image
 
-    pictures = as_array(label_img)
+    pictures = make_np(label_img)
     pictures = np.repeat(pictures, 3, 1) if pictures.shape[1] == 1 else pictures
     number, _, height, width = pictures.shape
     columns = min(number, int(np.ceil(number ** 0.5)))

@@ -14,11 +14,9 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from ..._tensor import Tensor
-
-
-def as_array(x: Any) -> np.ndarray:
-    """A tensor, array or number as an array."""
-    return x.detach().cpu().numpy() if isinstance(x, Tensor) else np.atleast_1d(np.asarray(x))
+from ...dtypes import bfloat16
+from ._convert_np import make_np
+from ._utils import _prepare_video, convert_to_HWC, figure_to_image
 
 
 def _shape(*sizes: int) -> Any:
@@ -28,7 +26,7 @@ def _shape(*sizes: int) -> Any:
 def scalar(name: str, tensor: Any, collections: Any = None, new_style: bool = False,
            double_precision: bool = False) -> Any:
     """A number."""
-    array = np.squeeze(as_array(tensor))
+    array = np.squeeze(make_np(tensor))
     if array.ndim:
         raise AssertionError(f"Tensor should contain one element (0 dimensions). Was given size: {array.size} and "
                              f"{array.ndim} dimensions.")
@@ -41,19 +39,28 @@ def scalar(name: str, tensor: Any, collections: Any = None, new_style: bool = Fa
     return Summary(value=[Summary.Value(tag=name, tensor=proto, metadata=SummaryMetadata(plugin_data=data))])
 
 
+#: name of a dtype -> its name in TensorBoard's files, and the field that holds its numbers
+_KINDS = {"float16": ("DT_HALF", "half_val"), "bfloat16": ("DT_BFLOAT16", "half_val"),
+          "float32": ("DT_FLOAT", "float_val"), "float64": ("DT_DOUBLE", "double_val"),
+          "int8": ("DT_INT8", "int_val"), "int16": ("DT_INT16", "int_val"), "int32": ("DT_INT32", "int_val"),
+          "int64": ("DT_INT64", "int64_val"), "uint8": ("DT_UINT8", "uint32_val"), "bool": ("DT_BOOL", "bool_val"),
+          "complex64": ("DT_COMPLEX64", "scomplex_val"), "complex128": ("DT_COMPLEX128", "dcomplex_val")}
+
+
 def tensor_proto(tag: str, tensor: Any) -> Any:
     """A tensor."""
-    array = as_array(tensor)
-    names = {"float16": "half", "float32": "float", "float64": "double", "int8": "int", "int16": "int",
-             "int32": "int", "int64": "int64", "uint8": "int", "bool": "bool"}
-    kinds = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "int8": "DT_INT8",
-             "int16": "DT_INT16", "int32": "DT_INT32", "int64": "DT_INT64", "uint8": "DT_UINT8", "bool": "DT_BOOL"}
-    name = array.dtype.name
-    if name not in kinds:
+    array = make_np(tensor)
+    # bfloat16 arrives as float16, which holds fewer numbers
+    name = "bfloat16" if isinstance(tensor, Tensor) and tensor.dtype is bfloat16 else array.dtype.name
+    if name not in _KINDS:
         raise ValueError(f"{tag} has an unsupported dtype {name}")
-    values = array.ravel().view(np.uint16) if name == "float16" else array.ravel()
-    proto = TensorProto(dtype=kinds[name], tensor_shape=_shape(*array.shape),
-                        **{f"{names[name]}_val": values.tolist()})
+    kind, field = _KINDS[name]
+    values: Any = array.ravel()
+    if field == "half_val":
+        values = values.astype(np.float32).view(np.int32)
+    elif array.dtype.kind == "c":
+        values = values.view(array.real.dtype)
+    proto = TensorProto(dtype=kind, tensor_shape=_shape(*array.shape), **{field: values.tolist()})
     data = SummaryMetadata.PluginData(plugin_name="tensor")
     return Summary(value=[Summary.Value(tag=tag, tensor=proto, metadata=SummaryMetadata(plugin_data=data))])
 
@@ -70,7 +77,7 @@ def _default_bins() -> list[float]:
 def histogram(name: str, values: Any, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
     """A histogram of values."""
     bins = _default_bins() if isinstance(bins, str) and bins == "tensorflow" else bins
-    counted = make_histogram(as_array(values).astype(float), bins, max_bins)
+    counted = make_histogram(make_np(values).astype(float), bins, max_bins)
     return Summary(value=[Summary.Value(tag=name, histo=counted)])
 
 
@@ -109,46 +116,28 @@ def histogram_raw(name: str, min: float, max: float, num: float, sum: float, sum
     return Summary(value=[Summary.Value(tag=name, histo=proto)])
 
 
-def to_hwc(array: np.ndarray, dataformats: str) -> np.ndarray:
-    """An image, or a batch of images side by side, with height, width and 3 channels in this order."""
-    order = dataformats.upper()
-    if len(set(order)) != len(order):
-        raise AssertionError(f"You can not use the same dimension shordhand twice. input_format: {dataformats}")
-    if array.ndim != len(order):
-        raise AssertionError(f"size of input tensor and input format are different. tensor shape: {array.shape}, "
-                             f"input_format: {dataformats}")
-    if "N" in order:
-        batch = array.transpose([order.index(axis) for axis in "NHWC"])
-        columns = int(np.ceil(len(batch) ** 0.5))
-        rows = -(-len(batch) // columns)
-        filled = np.zeros((rows * columns, *batch.shape[1:]), batch.dtype)
-        filled[:len(batch)] = batch
-        height, width, channels = batch.shape[1:]
-        image = filled.reshape(rows, columns, height, width, channels).swapaxes(1, 2).reshape(
-            rows * height, columns * width, channels)
-    elif "C" in order:
-        image = array.transpose([order.index(axis) for axis in "HWC"])
-    else:
-        image = array.transpose([order.index(axis) for axis in "HW"])[..., None]
-    return np.repeat(image, 3, 2) if image.shape[2] == 1 else image
+def _calc_scale_factor(tensor: Any) -> int:
+    """What pixels are multiplied by to fill a byte."""
+    return 1 if make_np(tensor).dtype == np.uint8 else 255
 
 
 def _in_bytes(array: np.ndarray) -> np.ndarray:
     """Pixels of uint8, of those or of floats from 0 to 1."""
-    return array if array.dtype == np.uint8 else np.clip(array.astype(np.float32) * 255, 0, 255).astype(np.uint8)
+    scale = _calc_scale_factor(array)
+    return array if scale == 1 else np.clip(array.astype(np.float32) * scale, 0, 255).astype(np.uint8)
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
     """An image, or a batch of images, as a PNG file; `rescale` is the factor of its size."""
-    proto = make_image(_in_bytes(to_hwc(as_array(tensor), dataformats)), rescale)
+    proto = make_image(_in_bytes(convert_to_HWC(make_np(tensor), dataformats)), rescale)
     return Summary(value=[Summary.Value(tag=tag, image=proto)])
 
 
 def image_boxes(tag: str, tensor_image: Any, tensor_boxes: Any, rescale: float = 1, dataformats: str = "CHW",
                 labels: Sequence[str] | None = None) -> Any:
     """An image with boxes, (xmin, ymin, xmax, ymax) in each row of `tensor_boxes`, and their labels."""
-    pixels = _in_bytes(to_hwc(as_array(tensor_image), dataformats))
-    proto = make_image(pixels, rescale, rois=as_array(tensor_boxes), labels=labels)
+    pixels = _in_bytes(convert_to_HWC(make_np(tensor_image), dataformats))
+    proto = make_image(pixels, rescale, rois=make_np(tensor_boxes), labels=labels)
     return Summary(value=[Summary.Value(tag=tag, image=proto)])
 
 
@@ -192,13 +181,7 @@ def draw_boxes(disp_image: Any, boxes: np.ndarray, labels: Sequence[str] | None 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Any:
     """Videos side by side as an animated GIF file; `tensor` is (number, frames, channels, height, width)."""
-    array = as_array(tensor)
-    number, frames, channels, height, width = array.shape
-    padded = 1 << (number - 1).bit_length() if number > 1 else 1
-    rows = 1 << ((number.bit_length() - 1) // 2)
-    array = np.concatenate([array, np.zeros((padded - number, *array.shape[1:]), array.dtype)])
-    grid = array.reshape(rows, padded // rows, frames, channels, height, width).transpose(2, 0, 4, 1, 5, 3)
-    pixels = _in_bytes(grid.reshape(frames, rows * height, padded // rows * width, channels))
+    pixels = _in_bytes(_prepare_video(make_np(tensor)))
     return Summary(value=[Summary.Value(tag=tag, image=make_video(pixels, fps))])
 
 
@@ -213,24 +196,9 @@ def make_video(tensor: np.ndarray, fps: float) -> Any:
     return Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue())
 
 
-def figure_to_image(figures: Any, close: bool = True) -> np.ndarray:
-    """A figure of Matplotlib as an array with channels first; of a list, a batch."""
-    if isinstance(figures, list):
-        return np.stack([figure_to_image(each, close) for each in figures])
-    from matplotlib import pyplot
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas: Any = FigureCanvasAgg(figures)
-    canvas.draw()
-    array = np.asarray(canvas.buffer_rgba())[:, :, :3].transpose(2, 0, 1)
-    if close:
-        pyplot.close(figures)
-    return array
-
-
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Any:
     """A sound as a WAV file."""
-    array = as_array(tensor).squeeze()
+    array = make_np(tensor).squeeze()
     if array.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
     samples = (np.clip(array, -1, 1) * np.iinfo(np.int16).max).astype("<i2")
@@ -267,15 +235,14 @@ def _curve(tag: str, curve: np.ndarray, num_thresholds: int) -> Any:
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
     """Precision and recall at thresholds from 0 to 1."""
     number = min(num_thresholds, 127)
-    weight = None if weights is None else as_array(weights)
-    return _curve(tag, compute_curve(as_array(labels), as_array(predictions), number, weight), number)
+    weight = None if weights is None else make_np(weights)
+    return _curve(tag, compute_curve(make_np(labels), make_np(predictions), number, weight), number)
 
 
 def pr_curve_raw(tag: str, tp: Any, fp: Any, tn: Any, fn: Any, precision: Any, recall: Any, num_thresholds: int = 127,
                  weights: Any = None) -> Any:
     """Precision and recall that are counted already: six arrays, one element for each threshold."""
-    return _curve(tag, np.stack([as_array(each) for each in (tp, fp, tn, fn, precision, recall)]),
-                  min(num_thresholds, 127))
+    return _curve(tag, np.stack((tp, fp, tn, fn, precision, recall)), min(num_thresholds, 127))
 
 
 def compute_curve(labels: np.ndarray, predictions: np.ndarray, num_thresholds: int = 127,
@@ -338,7 +305,7 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config_dict: Mapping[
     from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 
     config = "{}" if config_dict is None else json.dumps(config_dict, sort_keys=True)
-    parts = [(as_array(each), kind) for each, kind in (
+    parts = [(make_np(each), kind) for each, kind in (
         (vertices, MeshPluginData.VERTEX), (faces, MeshPluginData.FACE), (colors, MeshPluginData.COLOR))
         if each is not None]
     components = metadata.get_components_bitmask([kind for _, kind in parts])
@@ -374,9 +341,7 @@ def hparams(hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
         if given is None:
             continue
         value = given.item() if isinstance(given, Tensor) else given
-        if isinstance(value, bool):
-            start.hparams[key].bool_value, kind = value, DataType.Value("DATA_TYPE_BOOL")
-        elif isinstance(value, (int, float)):
+        if isinstance(value, (int, float)):  # bool, too, as in PyTorch's files
             start.hparams[key].number_value, kind = value, DataType.Value("DATA_TYPE_FLOAT64")
         elif isinstance(value, str):
             start.hparams[key].string_value, kind = value, DataType.Value("DATA_TYPE_STRING")
@@ -402,6 +367,6 @@ def hparams(hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
                 status=Status.Value("STATUS_SUCCESS"))))
 
 
-__all__ = ["as_array", "audio", "compute_curve", "custom_scalars", "draw_boxes", "figure_to_image", "half_to_int",
+__all__ = ["audio", "compute_curve", "custom_scalars", "draw_boxes", "figure_to_image", "half_to_int",
            "histogram", "histogram_raw", "hparams", "image", "image_boxes", "int_to_half", "make_histogram",
            "make_image", "make_video", "mesh", "pr_curve", "pr_curve_raw", "scalar", "tensor_proto", "text", "video"]

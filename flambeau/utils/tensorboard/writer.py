@@ -14,6 +14,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog, TaggedRunMetad
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from . import summary
+from ._convert_np import make_np
 
 
 class FileWriter:
@@ -255,7 +256,7 @@ class SummaryWriter:
 
         from . import embedding
 
-        vectors, step = summary.as_array(mat), 0 if global_step is None else global_step
+        vectors, step = make_np(mat), 0 if global_step is None else global_step
         encoded = tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
         subdir = f"{str(step).zfill(5)}/{encoded}"
         logdir = self._get_file_writer().get_logdir()

@@ -7,6 +7,9 @@ import sys
 
 from ....exception_wrapper import ExceptionWrapper
 
+#: NumPy is always there
+HAS_NUMPY = True
+
 IS_WINDOWS = sys.platform == "win32"
 
 #: seconds between two checks whether the process at the other end of a queue is alive
