@@ -578,7 +578,9 @@ def _check_schema(overload: OpOverload, args: Any, kwargs: Any) -> None:
 
 def _check_autograd(overload: OpOverload, args: Any, kwargs: Any) -> None:
     """The derivative is registered at the operator, not left to the operators of its kernel."""
-    kernels = kernels_of(overload)
+    kernels = getattr(overload, "kernel", None)
+    if not isinstance(kernels, OperatorKernels):  # an operator of PyTorch's
+        return
     needs = any(isinstance(x, Tensor) and x.requires_grad for x in tree_leaves((args, kwargs)))
     if needs and kernels.records_itself and kernels.backward is None and "CPU" in kernels.by_key and not (
             {"Autograd", "AutogradCPU"} & kernels.by_key.keys()):
@@ -593,8 +595,8 @@ def _check_autograd(overload: OpOverload, args: Any, kwargs: Any) -> None:
 
 def _check_fake(overload: OpOverload, args: Any, kwargs: Any) -> None:
     """The function of shapes returns what the kernel returns."""
-    kernels = kernels_of(overload)
-    if kernels.fake is None:
+    kernels = getattr(overload, "kernel", None)
+    if not isinstance(kernels, OperatorKernels) or kernels.fake is None:
         return
     real = [x for x in tree_leaves(overload(*args, **kwargs)) if isinstance(x, Tensor)]
     fake = [x for x in tree_leaves(kernels.fake(*args, **kwargs)) if isinstance(x, Tensor)]

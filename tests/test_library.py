@@ -187,3 +187,25 @@ def test_unsupported() -> None:
         library.fallback(print)
     with pytest.raises(NotImplementedError, match="own operators"):
         flambeau.library.Library("aten", "IMPL").impl("add.Tensor", print, "CPU")
+
+
+def test_schemas_with_spaces() -> None:
+    """Spaces around a default and between a type and its name do not matter."""
+    with flambeau.library._scoped_library("spaces_of_schemas", "FRAGMENT") as lib:
+        lib.define("scale(Tensor  x, int by = 2, *, float f = 2.0, int z) -> Tensor")
+        lib.impl("scale", lambda x, by=2, *, f=2.0, z: x * by * f * z, "CPU")
+        seen = []
+        flambeau.library.register_autograd(
+            "spaces_of_schemas::scale", lambda ctx, g: g, lib=lib,
+            setup_context=lambda ctx, inputs, keyword_only_inputs, output: seen.append(keyword_only_inputs))
+        scale = flambeau.ops.spaces_of_schemas.scale
+        assert str(scale.default._schema) == (
+            "spaces_of_schemas::scale(Tensor x, int by=2, *, float f=2., int z) -> Tensor")
+        assert scale(flambeau.ones(1, requires_grad=True), by=3, z=5).item() == 30
+        assert seen == [{"f": 2.0, "z": 5}]
+
+
+def test_opcheck_of_a_declared_operator() -> None:
+    """The checks pass for an operator that no library defines."""
+    found = flambeau.library.opcheck(flambeau.ops.aten.sin.default, (flambeau.ones(2, requires_grad=True),))
+    assert set(found.values()) == {"SUCCESS"}

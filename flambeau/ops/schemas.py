@@ -37,8 +37,10 @@ class Argument:
     """
 
     def __init__(self, text: str, kwarg_only: bool = False, is_return: bool = False) -> None:
-        self.text = text = re.sub(r"=(-?\d+\.)0$", r"=\1", text)
         declared, equals, default = text.partition("=")
+        declared = " ".join(declared.split())
+        default = re.sub(r"^(-?\d+\.)0$", r"\1", default.strip())
+        self.text = f"{declared}{equals}{default}"
         type_text, _, name = declared.rpartition(" ")
         if is_return and (not type_text or declared.endswith((")", "]"))):
             type_text, name = declared, ""
