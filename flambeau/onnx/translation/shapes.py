@@ -326,6 +326,23 @@ def _unfold(c: Converter, x: Any, dim: int, size: int, step: int) -> Any:
     return transposed(c, out, [d for d in range(rank + 1) if d != dim + 1] + [dim + 1])
 
 
+@translates("aten.im2col.default")
+def _im2col(c: Converter, x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    rank, name = c.rank(x), c.x(x)
+    counts = []
+    if any(padding):
+        before = [*[0] * (rank - 2), *padding]
+        name = c.op("Pad", name, c.const(before * 2))
+    for i, dim in enumerate((rank - 2, rank - 1)):
+        size = c.fixed(x, dim) + 2 * padding[i]
+        counts.append((size - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1)
+        places = np.arange(kernel[i])[:, None] * dilation[i] + np.arange(counts[-1])[None] * stride[i]
+        name = c.op("Gather", name, c.const(places.astype(np.int64)), axis=dim + i)
+    lead = list(range(rank - 2))
+    windows = transposed(c, name, [*lead, rank - 2, rank, rank - 1, rank + 1])
+    return c.op("Reshape", windows, c.const([*[0] * (rank - 3), -1, counts[0] * counts[1]]))
+
+
 # ----- indexing -----
 
 translates("aten.index_select.default")(lambda c, x, dim, index: c.op("Gather", c.x(x), c.x(index), axis=dim))

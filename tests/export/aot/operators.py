@@ -56,6 +56,13 @@ def bilinear(x: Any, y: Any, weight: Any, bias: Any) -> Any:
     return F.bilinear(x, y, weight, bias)
 
 
+@group(lambda: (torch.randn(2, 3, 8, 7), torch.randn(12, 6)))
+def windows(x: Any, columns: Any) -> Any:
+    options = {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2)}
+    each = F.unfold(x, (3, 2), **options)
+    return each, F.fold(each, (8, 7), (3, 2), **options), F.unfold(x[0], 2), F.fold(columns, (3, 4), 2)
+
+
 @group(lambda: (torch.randint(-20, 20, (5, 6)), torch.randint(1, 5, (6,)) * -1, torch.randn(5, 6), torch.rand(6) - 2))
 def division(i: Any, j: Any, x: Any, y: Any) -> Any:
     return (

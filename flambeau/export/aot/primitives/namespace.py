@@ -16,10 +16,11 @@ from .integers import Integers
 from .linear_algebra import LinearAlgebra
 from .ordering import Ordering
 from .scattering import Scattering
+from .windows import Windows
 
 
 class AheadOfTimeNamespace(
-    Fourier, Ordering, Scattering, Integers, Distances, GridSampling, LinearAlgebra
+    Fourier, Ordering, Scattering, Integers, Distances, GridSampling, LinearAlgebra, Windows
 ):
     """`Namespace` with more primitives, and with forwards of operators whose declarations compute with NumPy."""
 
