@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, product
 from typing import Any
@@ -176,6 +177,11 @@ def _combinations(
             wanted = list(range(low, high + 1))
         else:
             wanted = list(range(low, max(low, DEFAULT_MAXIMUM) + 1))
+            warnings.warn(
+                f"there is code for {root} from {low} to {wanted[-1]} only, since its range has more than {MAX_RANGE} "
+                f"sizes: give Dim({root!r}) a maximum, or save(..., sizes={{{root!r}: range(...)}})",
+                stacklevel=4,
+            )
         values.append(wanted)
     found = list(product(*values))
     if len(found) > MAX_COMBINATIONS:

@@ -97,6 +97,8 @@ def test_a_large_range_takes_few_plans(tmp_path):
     program = export(module, (x,), dynamic_shapes=({0: Dim("batch")},))
     report = program.save(tmp_path / "net.so", target="native", sizes={"batch": range(1, 3001)})
     assert len(report.arenas) == 3000
+    with pytest.warns(UserWarning, match=r"code for batch from 1 to 64 only.*Dim\('batch'\) a maximum"):
+        assert len(program.save(tmp_path / "first.so", target="native").arenas) == 64
     assert report.files[tmp_path / "net.so"] < 80_000
     library = Library(tmp_path / "net.so")
     for n in (1, 2, 6, 7, 31, 500, 2999, 3000):
