@@ -14,6 +14,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: modules that constructors and first calls import: seconds in PyTorch
+PRELOADED = ("compiler", "distributed.checkpoint.state_dict", "distributed.fsdp", "distributed.optim", "distributed.pipelining",
+             "distributed.tensor.parallel", "nn.parallel")
+
 
 def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any]:
     """What `main(torch, rank, size)` of a program in this folder returns in each of `size` processes."""
@@ -35,12 +39,12 @@ def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any
 
 
 def fork(program: str, library: str, size: str, folder: str) -> None:
-    """In the subprocess: import the library once, then be all ranks."""
-    if library == "flambeau":
-        import flambeau as torch
-    else:
-        import torch
-        import torch.distributed
+    """In the subprocess: import the library once, with modules that ranks would import one by one, then be all ranks."""
+    torch = importlib.import_module(library)
+    for name in PRELOADED:
+        importlib.import_module(f"{library}.{name}")
+    if library == "torch":
+        importlib.import_module("torch._dynamo")
     spec = importlib.util.spec_from_file_location("program", Path(__file__).parent / "programs" / f"{program}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
