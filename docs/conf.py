@@ -31,7 +31,7 @@ default_role = "py:obj"
 autodoc_typehints = "none"
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # each page of the reference begins with links to its names
 suppress_warnings = ["ref.python"]  # `grad` is a function of two namespaces and an attribute: the first is linked
 
 
