@@ -15,8 +15,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 #: modules that constructors and first calls import: seconds in PyTorch
-PRELOADED = ("compiler", "distributed.checkpoint.state_dict", "distributed.fsdp", "distributed.optim", "distributed.pipelining",
-             "distributed.tensor.parallel", "nn.parallel")
+PRELOADED = ("compiler", "distributed.checkpoint.state_dict", "distributed.fsdp", "distributed.optim",
+             "distributed.pipelining", "distributed.tensor.parallel", "nn.parallel")
 
 
 def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any]:
@@ -39,7 +39,7 @@ def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any
 
 
 def fork(program: str, library: str, size: str, folder: str) -> None:
-    """In the subprocess: import the library once, with modules that ranks would import one by one, then be all ranks."""
+    """In the subprocess: import the library and what ranks would import one by one, then be all ranks."""
     torch = importlib.import_module(library)
     for name in PRELOADED:
         importlib.import_module(f"{library}.{name}")
