@@ -291,7 +291,9 @@ FUNCTIONS: dict[str, str] = {
     """,
     "reduction.scans": "cumprod cumsum log_softmax softmax",
     "reduction.segments": "hash_tensor histogramdd segment_reduce",
-    "shape.copying": "clone contiguous detach_copy fill resize_as_ to zero_",
+    "shape.copying": "clone contiguous detach_copy to",
+    "shape.filling": "fill zero_",
+    "shape.resizing": "resize_as_",
     "shape.indexing": "",
     "shape.joining": """
         block_diag cartesian_prod cat chunk column_stack combinations concat concatenate diag diagflat dsplit dstack
@@ -334,8 +336,10 @@ METHODS: dict[str, str] = {
     "memory.dlpack": "",
     "shape.copying": """
         float double half bfloat16 int long short char byte bool chalf cfloat cdouble to type type_as contiguous
-        is_contiguous cpu cuda clone copy_ fill_ zero_ fill_diagonal_ resize_ resize_as_ set_ _lazy_clone
+        is_contiguous cpu cuda clone copy_ _lazy_clone
     """,
+    "shape.filling": "fill_ zero_ fill_diagonal_",
+    "shape.resizing": "resize_ resize_as_ set_",
     "creation.from_data": "",
     "linalg.decompositions": "inverse cholesky det slogdet logdet svd qr pinverse matrix_exp",
     "linalg.factorizations": "lu lu_solve triangular_solve orgqr",

@@ -27,7 +27,7 @@ from ..meta import is_meta, reserved
 from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.dispatch import is_on_accelerator
 from ..overriding.other_objects import with_other_object
-from ..shape.copying import resize_
+from ..shape.resizing import resize_
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
 from .from_data import (

@@ -16,7 +16,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.binding import give_shape
 from ..dispatch.write_checks import check_overlap
-from ..shape.copying import resize_
+from ..shape.resizing import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
 from .from_data import refuse_pinned, refuse_sparse, wrap_new

@@ -51,7 +51,8 @@ from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.dispatch import is_on_accelerator
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
-from .copying import copy_, fill_
+from .copying import copy_
+from .filling import fill_
 from .reshaping import expand, unsqueeze, view
 
 __all__: list[str] = []
