@@ -11,7 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau import nn
 from flambeau.autograd.graph import saved_tensors_hooks
-from flambeau.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+from flambeau.distributed.fsdp import FullyShardedDataParallel, OptimStateKeyType, ShardingStrategy
 from flambeau.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from flambeau.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from flambeau.utils.checkpoint import checkpoint
@@ -100,3 +100,43 @@ def test_hooks_and_whole_gradients_of_wrapped_modules():
         with pytest.raises(AssertionError, match="already registered"):
             model.register_comm_hook(None, print)
         gc.collect()
+
+
+def _pair():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    model = FullyShardedDataParallel(net, ignored_modules=[net[0]])
+    return model, torch.optim.AdamW(model.parameters(), lr=0.1)
+
+
+def test_norms_of_parameters_of_which_some_stay_whole():
+    for _ in meshes(1):
+        model, _ = _pair()
+        model(torch.ones(2, 3)).sum().backward()
+        grads = [each.grad for each in model.parameters()]
+        assert {isinstance(each, DTensor) for each in grads} == {False, True}
+        expected = torch.cat([(each.full_tensor() if isinstance(each, DTensor) else each).flatten() for each in grads])
+        torch.testing.assert_close(model.clip_grad_norm_(0.5), expected.norm())
+        torch.testing.assert_close(model.clip_grad_norm_(9.0), torch.tensor(0.5))
+
+
+def test_optimizer_states_by_names_and_by_numbers():
+    for _ in meshes(1):
+        model, optimizer = _pair()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+        named = FullyShardedDataParallel.full_optim_state_dict(model, optimizer)
+        assert list(named["state"]) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+        numbered = FullyShardedDataParallel.rekey_optim_state_dict(named, OptimStateKeyType.PARAM_ID, model)
+        back = FullyShardedDataParallel.rekey_optim_state_dict(numbered, OptimStateKeyType.PARAM_NAME, model)
+        assert list(numbered["state"]) == [0, 1, 2, 3]
+        assert back["param_groups"] == named["param_groups"]
+        other, second = _pair()
+        for state in (FullyShardedDataParallel.shard_full_optim_state_dict(named, other),
+                      FullyShardedDataParallel.scatter_full_optim_state_dict(named, other, optim=second),
+                      FullyShardedDataParallel.flatten_sharded_optim_state_dict(
+                          FullyShardedDataParallel.sharded_optim_state_dict(model, optimizer), other, second)):
+            second.load_state_dict(state)
+            own, loaded = (each.state_dict()["state"] for each in (optimizer, second))
+            for number, values in own.items():
+                torch.testing.assert_close(loaded[number]["exp_avg"], values["exp_avg"], rtol=0, atol=0)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum, auto
 from typing import Any
 
 from ...nn.modules.container import ModuleDict, ModuleList
 from ...nn.modules.module import Module
-from ...nn.utils.clip_grad import clip_grad_norm_
+from ...nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor
@@ -19,6 +18,15 @@ from ._fully_shard._fsdp_mesh import DataParallelMesh, check_mesh
 from ._fully_shard._fsdp_param import FSDPParam
 from ._fully_shard._fsdp_param_group import FSDPParamGroup
 from ._fully_shard._fsdp_state import FSDPState
+from ._named_optimizer_states import (
+    OptimStateKeyType,
+    flatten_sharded_optim_state_dict,
+    full_optim_state_dict,
+    rekey_optim_state_dict,
+    scatter_full_optim_state_dict,
+    shard_full_optim_state_dict,
+    sharded_optim_state_dict,
+)
 from ._wrapper_mesh import mesh_of
 from ._wrapper_state_dict import (
     PREFIX,
@@ -52,13 +60,6 @@ FSDP_PREFIX = PREFIX
 _KINDS = {StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
           StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
           StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig)}
-
-
-class OptimStateKeyType(Enum):
-    """Whether the keys of an optimizer's state dict are names or numbers of parameters."""
-
-    PARAM_NAME = auto()
-    PARAM_ID = auto()
 
 
 class FullyShardedDataParallel(Module):
@@ -254,10 +255,17 @@ class FullyShardedDataParallel(Module):
             norm_type: p of the norm.
 
         Returns:
-            The norm before.
+            The norm before. Gradients of parameters that stay whole count as this process has them.
         """
-        total = clip_grad_norm_(self.parameters(), float(max_norm), float(norm_type))
-        return total.full_tensor() if isinstance(total, DTensor) else total
+        parameters = list(self.parameters())
+        grads = [each.grad for each in parameters if each.grad is not None]
+        total = get_total_norm([each for each in grads if isinstance(each, DTensor)], norm_type)
+        total = total.full_tensor() if isinstance(total, DTensor) else total
+        whole = [each for each in grads if not isinstance(each, DTensor)]
+        if whole:
+            total = get_total_norm([total, *whole], norm_type)
+        clip_grads_with_norm_(parameters, max_norm, total)
+        return total
 
     def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
         """Set what averages gradients.
@@ -413,6 +421,13 @@ class FullyShardedDataParallel(Module):
         if load_directly:
             optim.load_state_dict(made)
         return made
+
+    full_optim_state_dict = staticmethod(full_optim_state_dict)
+    sharded_optim_state_dict = staticmethod(sharded_optim_state_dict)
+    shard_full_optim_state_dict = staticmethod(shard_full_optim_state_dict)
+    scatter_full_optim_state_dict = staticmethod(scatter_full_optim_state_dict)
+    flatten_sharded_optim_state_dict = staticmethod(flatten_sharded_optim_state_dict)
+    rekey_optim_state_dict = staticmethod(rekey_optim_state_dict)
 
 
 def _own_modules(root: Module) -> list[Module]:
