@@ -1,0 +1,1 @@
+"""What `torchrun` and its programs share: ports, logs, samplers."""
