@@ -13,7 +13,8 @@ import flambeau as torch
 @pytest.mark.parametrize("name", [
     "_dynamo.is_dynamo_supported", "_dynamo.utils.disable_cache_limit", "_dynamo.utils.warn_once",
     "_utils._set_obj_state", "distributed.autograd.is_available", "optim.optimizer.ParamsT",
-    "optim.optimizer.StateDict", "utils.data._utils.HAS_NUMPY", "utils.data._utils.pin_memory._pin_memory_loop",
+    "optim.optimizer.StateDict", "profiler.profiler._default_schedule_fn",
+    "utils.data._utils.HAS_NUMPY", "utils.data._utils.pin_memory._pin_memory_loop",
     "utils.data.dataloader._collate_fn_t", "utils.data.dataloader._sharding_worker_init_fn",
     "utils.data.dataloader._worker_init_fn_t", "utils.tensorboard._convert_np.make_np",
     "utils.tensorboard._utils.figure_to_image",
