@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
 import flambeau as torch
+from tests.packages.used_names import missing_part, names_in
 
 
 @pytest.mark.parametrize("name", [
@@ -22,11 +21,19 @@ import flambeau as torch
 def test_they_are_there(name):
     if "tensorboard" in name:
         pytest.importorskip("tensorboard")
-    found = torch
-    for part in name.split("."):
-        if not hasattr(found, part):
-            importlib.import_module(f"{found.__name__}.{part}")
-        found = getattr(found, part)
+    assert missing_part("flambeau", f"torch.{name}") is None
+
+
+def test_a_missing_part_is_the_shortest_beginning():
+    assert missing_part("flambeau", "torch.nn.Linear.forward") is None
+    assert missing_part("flambeau", "torch.nn.NoSuchModule.forward") == "torch.nn.NoSuchModule"
+
+
+def test_names_in_a_source():
+    source = ("import torch\nimport torch.nn.functional as F\nfrom torch import nn as layers\n"
+              "F.relu, layers.Linear, torch.add")
+    assert set(names_in(source)) == {"torch", "torch.nn.functional", "torch.nn", "torch.nn.functional.relu",
+                                     "torch.nn.Linear", "torch.add"}
 
 
 def test_gradients_of_softmax_by_their_result():

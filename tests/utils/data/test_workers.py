@@ -199,6 +199,7 @@ class Data(torch.utils.data.Dataset):
         return i
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
     iterator = iter(torch.utils.data.DataLoader(Data(), num_workers=2, persistent_workers=True))
     print(*(worker.pid for worker in iterator._workers), flush=True)
     next(iterator)
