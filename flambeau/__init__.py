@@ -173,7 +173,8 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
 ), "nn.functionals.torch_names"), **dict.fromkeys((
         "_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"), "optim.fused_updates"), **dict.fromkeys((
     "_dirichlet_grad", "_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data",
-    "_sample_dirichlet", "_softmax_backward_data", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
+    "_sample_dirichlet", "_shape_as_tensor", "_softmax_backward_data", "_standard_gamma", "_standard_gamma_grad",
+), "_tensor.functions")}
 
 #: names of `functions` that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
 #: not at all; so are all names with the prefix `fft_`, `linalg_` or `special_`

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import bool_, int8, int32, uint8
 from ..dtypes import dtype as dtype_class
 from ..engine.tensor_interface import layer
@@ -14,9 +16,10 @@ from .argument_errors.out_arguments import check_records_nothing
 from .dispatch.apply import apply
 from .dispatch.binding import public_function, write_out
 from .linalg.norms import check_norm_dtype
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
-__all__ = ["_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data", "_softmax_backward_data",
+__all__ = ["_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data", "_shape_as_tensor",
+           "_softmax_backward_data",
            "frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
            "native_dropout", "nuclear_norm", "slice_inverse", "view_as_complex_copy", "view_as_real_copy",
            "view_copy"]
@@ -206,6 +209,16 @@ def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, in
     op = REGISTRY["_log_softmax_backward"]
     found = apply(op, [grad_output, output], {"dim": dim}).to(input_dtype)
     return found if out is None else write_out(op, found, out)
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The shape of a tensor as int64 numbers.
+
+    >>> import flambeau as torch
+    >>> torch._shape_as_tensor(torch.zeros(2, 3))
+    tensor([2, 3])
+    """
+    return wrap(np.array(self.shape, np.int64))
 
 
 def _int_mm(self: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:

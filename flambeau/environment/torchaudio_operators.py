@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import library
 from .._tensor import Tensor
+from .._tensor.tensor import wrap
 
 
 def recursive_filter(input: Tensor, a_coeffs_flipped: Tensor, padded_output: Tensor) -> None:
@@ -26,7 +27,7 @@ def recursive_filter(input: Tensor, a_coeffs_flipped: Tensor, padded_output: Ten
     found = np.zeros((former + len(signal), *signal.shape[1:]), signal.dtype)
     for t, sample in enumerate(signal):
         found[t + former] = sample - (found[t:t + former] * coefficients).sum(0)
-    padded_output.copy_(Tensor(np.moveaxis(found, 0, 2)))
+    padded_output.copy_(wrap(np.moveaxis(found, 0, 2)))
 
 
 def overdrive(waveform: Tensor, temp: Tensor, last_in: Tensor, last_out: Tensor, output_waveform: Tensor) -> None:
@@ -44,7 +45,7 @@ def overdrive(waveform: Tensor, temp: Tensor, last_in: Tensor, last_out: Tensor,
         high = distorted[:, t] - before + 0.995 * high
         before = distorted[:, t]
         found[:, t] = signal[:, t] * 0.5 + high * 0.75
-    output_waveform.copy_(Tensor(found))
+    output_waveform.copy_(wrap(found))
 
 
 def define() -> None:

@@ -214,9 +214,9 @@ OPERATOR_NAMES: dict[str, str] = {
 #: modules of `_tensor` -> their functions
 FUNCTIONS: dict[str, str] = {
     "aten_functions": """
-        _has_compatible_shallow_copy_type _int_mm _log_softmax_backward_data _softmax_backward_data frobenius_norm
-        get_device init_num_threads is_distributed is_vulkan_available native_dropout nuclear_norm slice_inverse
-        view_as_complex_copy view_as_real_copy view_copy
+        _has_compatible_shallow_copy_type _int_mm _log_softmax_backward_data _shape_as_tensor _softmax_backward_data
+        frobenius_norm get_device init_num_threads is_distributed is_vulkan_available native_dropout nuclear_norm
+        slice_inverse view_as_complex_copy view_as_real_copy view_copy
     """,
     "methods.attributes": "is_inference",
     "creation.constants": """

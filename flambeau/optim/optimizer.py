@@ -23,6 +23,16 @@ from ..engine.profiler_events import USER, record_span
 from ..errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, special
 from ..nn.typename import typename
+from .step_implementations import (
+    _default_to_fused_or_foreach as _default_to_fused_or_foreach,
+)
+from .step_implementations import (
+    _get_capturable_supported_devices as _get_capturable_supported_devices,
+)
+from .step_implementations import (
+    _use_grad_for_differentiable as _use_grad_for_differentiable,
+)
+from .tensor_groups import _group_tensors_by_device_and_dtype
 
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]] | dict[str, Any]
 StateDict: TypeAlias = dict[str, Any]
@@ -175,6 +185,8 @@ class Optimizer:
         return "".join(lines) + ")"
 
     # -- groups --------------------------------------------------------------------------------------
+
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a parameter group.

@@ -77,15 +77,17 @@ def missing_part(library: str, name: str) -> str | None:
         if not isinstance(value, (types.ModuleType, type)):
             return None
         path = ".".join([library, *parts[:at]])
-        if not hasattr(value, part):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
             try:
                 value = importlib.import_module(path)
             except ModuleNotFoundError:
                 return ".".join(["torch", *parts[:at]])
             except (ImportError, OSError, RuntimeError):
                 return None
-        else:
-            value = getattr(value, part)
+        except RuntimeError:  # a namespace of registered classes
+            return None
     return None
 
 

@@ -12,7 +12,9 @@ from tests.packages.used_names import missing_part, names_in
 @pytest.mark.parametrize("name", [
     "_dynamo.is_dynamo_supported", "_dynamo.utils.disable_cache_limit", "_dynamo.utils.warn_once",
     "_utils._set_obj_state", "distributed.autograd.is_available", "optim.optimizer.ParamsT",
-    "optim.optimizer.StateDict", "profiler.profiler._default_schedule_fn",
+    "nn.modules.pooling._AvgPoolNd", "optim.Optimizer._group_tensors_by_device_and_dtype",
+    "optim.optimizer.StateDict", "optim.optimizer._use_grad_for_differentiable",
+    "profiler.profiler._default_schedule_fn",
     "utils.data._utils.HAS_NUMPY", "utils.data._utils.pin_memory._pin_memory_loop",
     "utils.data.dataloader._collate_fn_t", "utils.data.dataloader._sharding_worker_init_fn",
     "utils.data.dataloader._worker_init_fn_t", "utils.tensorboard._convert_np.make_np",
@@ -34,6 +36,22 @@ def test_names_in_a_source():
               "F.relu, layers.Linear, torch.add")
     assert set(names_in(source)) == {"torch", "torch.nn.functional", "torch.nn", "torch.nn.functional.relu",
                                      "torch.nn.Linear", "torch.add"}
+
+
+def test_implementations_of_steps():
+    optimizer = torch.optim.optimizer
+    x = [torch.ones(2), torch.ones(2, requires_grad=True)]
+    assert optimizer._default_to_fused_or_foreach(x, False) == (False, False)
+    assert optimizer._default_to_fused_or_foreach(x, False, use_fused=True) == (True, False)
+    assert optimizer._default_to_fused_or_foreach([torch.ones(2).int()], False, use_fused=True) == (False, False)
+
+    class Mode(torch.optim.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self):
+            return torch.is_grad_enabled()
+
+    assert [Mode([x[1]], {"differentiable": each}).step() for each in (False, True)] == [False, True]
+    assert torch.is_grad_enabled()
 
 
 def test_gradients_of_softmax_by_their_result():
@@ -68,6 +86,9 @@ def test_torchaudio_finds_its_operators(tmp_path):
     filtered = torch.zeros(1, 1, 6)
     torch.ops.torchaudio._lfilter_core_loop(x, coefficients, filtered)
     assert filtered.tolist() == [[[0.0, 0.0, 1.0, 0.5, -0.25, 1.625]]]
+    doubles = torch.zeros(1, 1, 6, dtype=torch.float64)
+    torch.ops.torchaudio._lfilter_core_loop(x.double() / 3, coefficients.double(), doubles)
+    np.testing.assert_allclose(doubles.numpy() * 3, filtered.numpy(), rtol=1e-15)
     wave, mixed = torch.tensor([[1.0, 0.5]]), torch.zeros(1, 2)
     torch.ops.torchaudio._overdrive_core_loop(wave, wave, torch.zeros(1), torch.zeros(1), mixed)
     np.testing.assert_allclose(mixed.numpy(), [[1.25, 0.25 + 0.75 * 0.495]], rtol=1e-6)

@@ -97,7 +97,20 @@ class MaxPool3d(_MaxPoolNd):
     _rank = 3
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    """What the mean poolings have in common."""
+
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """Mean of each window of the last dimension.
 
     Args:
@@ -117,8 +130,6 @@ class AvgPool1d(Module):
     tensor([[1.5000, 1.5000]])
     """
 
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
-
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:
         super().__init__()
@@ -132,11 +143,8 @@ class AvgPool1d(Module):
         return fn.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                              self.count_include_pad)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPoolNd):
     """Mean of each window of the last 2 dimensions; see `AvgPool1d` for the other arguments.
 
     Args:
@@ -170,9 +178,6 @@ class AvgPool2d(Module):
         pool = getattr(fn, f"avg_pool{self._rank}d")
         return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                     self.divisor_override)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool3d(AvgPool2d):
