@@ -10,12 +10,18 @@ from .._tensor import Tensor
 from .._tensor.parameter import Parameter
 from ..engine.grad_mode import grad_mode, set_grad_enabled
 
-#: types of devices for which PyTorch has foreach, fused and captured steps
-_FOREACH = frozenset(("cuda", "xpu", "mtia", "privateuseone"))
-_FUSED = frozenset(("mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"))
-_CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone")
-#: the classes of tensors that such steps take
+#: the classes of tensors that foreach and fused steps take
 _CLASSES = frozenset((Tensor, Parameter))
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """The devices for which optimizers choose `torch._foreach_*` by default; the CPU is not among them."""
+    return ["cuda", "xpu", "mtia", "privateuseone"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """The devices with fused optimizer kernels."""
+    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,9 +49,13 @@ def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use
     """
     if differentiable:
         return False, False
-    fused = use_fused and all(p is None or (type(p) in _CLASSES and p.device.type in _FUSED and p.is_floating_point())
-                              for p in params)
-    foreach = not fused and all(p is None or (type(p) in _CLASSES and p.device.type in _FOREACH) for p in params)
+
+    def fit(devices: list[str]) -> bool:
+        return all(p is None or (type(p) in _CLASSES and p.device.type in devices) for p in params)
+
+    fused = use_fused and fit(_get_fused_kernels_supported_devices()) and all(
+        p is None or p.is_floating_point() for p in params)
+    foreach = not fused and fit(_get_foreach_kernels_supported_devices())
     return fused, foreach
 
 
@@ -56,7 +66,9 @@ def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
     >>> torch.optim.optimizer._get_capturable_supported_devices(supports_xla=False)
     ['cuda', 'xpu', 'hpu', 'privateuseone']
     """
-    return [*_CAPTURABLE, *(("xla",) if supports_xla else ())]
+    return ["cuda", "xpu", "hpu", "privateuseone", *(("xla",) if supports_xla else ())]
 
 
-__all__ = ["_default_to_fused_or_foreach", "_get_capturable_supported_devices", "_use_grad_for_differentiable"]
+__all__ = ["_default_to_fused_or_foreach", "_get_capturable_supported_devices",
+           "_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices",
+           "_use_grad_for_differentiable"]

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from .._tensor import Tensor
+from ..optim.step_implementations import (
+    _get_foreach_kernels_supported_devices as _get_foreach_kernels_supported_devices,
+)
+from ..optim.step_implementations import (
+    _get_fused_kernels_supported_devices as _get_fused_kernels_supported_devices,
+)
 from ..optim.tensor_groups import _group_tensors_by_device_and_dtype as _group_tensors_by_device_and_dtype
 
 TensorListList: TypeAlias = list[list[Tensor | None]]
 Indices: TypeAlias = list[int]
 _foreach_supported_types = [Tensor]
-
-
-def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The devices for which optimizers choose `torch._foreach_*` by default; the CPU is not among them."""
-    return ["cuda", "xpu", "mtia", "privateuseone"]
-
-
-def _get_fused_kernels_supported_devices() -> list[str]:
-    """The devices with fused optimizer kernels."""
-    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def _device_has_foreach_support(device: Any) -> bool:
