@@ -37,14 +37,19 @@ class _Ones(dict[int, Any]):
 _ones = _Ones()
 
 
+def _exponentials(x: Any) -> Any:
+    """The exponentials in float64; None where they, or their sums, may overflow."""
+    e = x.astype(_F64)
+    flat = e.ravel()
+    return _exp(e, e) if _dot(flat, flat) < MOST_SQUARES else None
+
+
 def _softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     if x.ndim != 2 or not -2 <= dim < 2:
         return None
-    e = x.astype(_F64)
-    flat = e.ravel()
-    if not _dot(flat, flat) < MOST_SQUARES:
+    e = _exponentials(x)
+    if e is None:
         return None
-    _exp(e, e)
     if dim == 1 or dim == -1:
         columns, total = e.T, e.dot(_ones[e.shape[1]])
     else:
@@ -65,11 +70,9 @@ def _log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
 def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     if x.ndim != 2 or dim.__class__ is not int or not -2 <= dim < 2:
         return None
-    e = x.astype(_F64)
-    flat = e.ravel()
-    if not _dot(flat, flat) < MOST_SQUARES:
+    e = _exponentials(x)
+    if e is None:
         return None
-    _exp(e, e)
     last = dim == 1 or dim == -1
     total = e.dot(_ones[e.shape[1]]) if last else e.T.dot(_ones[e.shape[0]])
     result = _log(total, total).astype(_F32)
