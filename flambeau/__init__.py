@@ -215,6 +215,7 @@ _MODULE_ALIASES = {
               "_guards": "_subclasses.guards", "_logging": "environment.logging",
               "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
               "_tensor_str": "_tensor.printing", "_utils": "environment.shared_functions",
+              "_vmap_internals": "func.legacy_vmap",
               "quasirandom": "_tensor.creation.sobol",
               "return_types": "_tensor.return_types"}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._library.custom_ops import OPDEFS, CustomOpDef, custom_op
 from ._library.infer_schema import infer_schema
-from ._library.kernels import OperatorKernels
+from ._library.kernels import OperatorKernels, refuse_keyword_tensors
 from ._library.registry import define_operator, kernels_of, remove_operator
 from ._tensor import Tensor
 from .ops.overloads import OpOverload, OpOverloadPacket
@@ -356,13 +356,7 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
     >>> x.grad
     tensor([12.])
     """
-    kernels = kernels_of(op)
-    schema = kernels.overload._schema
-    if schema.is_mutable:
-        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema {schema}. "
-                           "Please create a functional operator and register an autograd formula for that.")
-    kernels.backward, kernels.setup_context = backward, setup_context
-    kernels.reset()
+    kernels_of(op).set_derivative(op, backward, setup_context)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *,
@@ -404,6 +398,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
             [-1.]])
     """
     kernels = kernels_of(op)
+    refuse_keyword_tensors("register_vmap", kernels.overload._schema)
 
     def register(function: Callable[..., Any]) -> None:
         kernels.vmap = function

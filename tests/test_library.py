@@ -27,6 +27,16 @@ def error(f, length=200):
 """
 
 PROGRAMS = {
+    "refused definitions": """
+        def keyword(x: torch.Tensor, *, y: Optional[torch.Tensor]) -> torch.Tensor: return x
+        error(lambda: lib.custom_op(f"{NS}::keyword", keyword, mutates_args=()), 400)
+        def write(x): x.sin_()
+        error(lambda: lib.custom_op(f"{NS}::write", write, mutates_args=(), schema="(Tensor(a!) x) -> ()"), 400)
+        with lib._scoped_library(NS, "FRAGMENT") as scope:
+            scope.define("low(Tensor x, *, Tensor y) -> Tensor")
+            error(lambda: lib.register_autograd(f"{NS}::low", lambda ctx, g: g), 400)
+            error(lambda: lib.register_vmap(f"{NS}::low", lambda info, dims, x: x), 400)
+    """,
     "custom operators": """
         @lib.custom_op(f"{NS}::f", mutates_args=())
         def f(x: torch.Tensor, s: float = 2.0, n: Optional[int] = None) -> torch.Tensor: return x * s

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..ops.overloads import OpOverload
+from ..ops.schemas import FunctionSchema
 from .infer_schema import infer_schema
 from .kernels import OperatorKernels
 from .registry import define_operator, remove_operator
@@ -31,6 +32,10 @@ class CustomOpDef:
     def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any = None) -> None:
         self._namespace, self._name, self._schema = namespace, name, schema
         self._init_fn = fn
+        if any(a.kwarg_only and a.type_name.startswith("Tensor")
+               for a in FunctionSchema(f"{namespace}::{name}{schema}").arguments):
+            raise NotImplementedError("custom_op with kwarg-only Tensor args. Please make your tensors not "
+                                      f"kwarg-only. Got: {name}{schema}")
         existing = OPDEFS.get(self._qualname)
         if existing is not None:
             remove_operator(existing._opoverload)
@@ -86,13 +91,7 @@ class CustomOpDef:
         Raises:
             RuntimeError: the operator writes to an argument or returns one.
         """
-        schema = self._opoverload._schema
-        if schema.is_mutable:
-            raise RuntimeError(f"Cannot register autograd formula for non-functional operator {self} with "
-                               f"schema {schema}. Please create a functional operator and register an autograd "
-                               "formula for that.")
-        self._kernels.backward, self._kernels.setup_context = backward, setup_context
-        self._kernels.reset()
+        self._kernels.set_derivative(self, backward, setup_context)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Register the batching rule, `func(info, in_dims, *args) -> (outputs, out_dims)`; usable as a decorator."""
@@ -143,7 +142,9 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
         tags: tags of the overload.
 
     Raises:
-        ValueError: the name has no namespace, or the schema cannot be inferred.
+        ValueError: the name has no namespace, the schema cannot be inferred, or it writes to other arguments than
+            `mutates_args` names.
+        NotImplementedError: a tensor is a keyword-only argument.
 
     >>> import flambeau as torch
     >>> @torch.library.custom_op("manual::scale", mutates_args=())
@@ -165,6 +166,12 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
         else:
             text = schema
         result = CustomOpDef(namespace, op_name, text, function, tags)
+        written = {a.name for a in result._opoverload._schema.arguments
+                   if a.alias_info is not None and a.alias_info.is_write}
+        if schema is not None and written != set(mutates_args):
+            raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}."
+                             f" The schema suggests that the op mutates {written}which is different from what was "
+                             "provided to us in `mutates_args`. Please make these consistent.")
         if device_types is None:
             result._kernels.original = function
         else:

@@ -16,12 +16,24 @@ from ..amp.state import is_autocast_enabled
 from ..backends.numpy.memory import owner
 from ..engine.grad_mode import grad_mode, no_grad
 from ..ops.overloads import OpOverload
+from ..ops.schemas import FunctionSchema
 from ..trees import tree_flatten, tree_leaves, tree_unflatten
 
 #: dispatch keys whose kernel is made of operators, which record themselves
 _COMPOSITE_KEYS = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU")
 #: dispatch keys of kernels that compute, in order of preference
 _COMPUTING_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+
+
+def refuse_keyword_tensors(what: str, schema: FunctionSchema) -> None:
+    """Raise NotImplementedError if an operator has tensors that are keyword-only arguments.
+
+    Args:
+        what: the function that was called, `register_autograd`.
+    """
+    if any(a.kwarg_only and a.type_name.startswith("Tensor") for a in schema.arguments):
+        raise NotImplementedError(f"{what} with kwarg-only Tensor args. In the original definition of the op, please "
+                                  f"make your tensors not kwarg-only. Got: {schema}")
 
 
 class OperatorKernels:
@@ -70,6 +82,25 @@ class OperatorKernels:
         if batched or (differentiated and (self.backward is not None or not self.records_itself)):
             return self._apply_function(args, named)
         return self.compute(args, named)
+
+    def set_derivative(self, op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> None:
+        """Register the derivative.
+
+        Args:
+            op: the operator as the caller names it, for the errors' texts.
+
+        Raises:
+            RuntimeError: the operator writes to an argument or returns one.
+            NotImplementedError: it has tensors that are keyword-only arguments.
+        """
+        schema = self.overload._schema
+        if schema.is_mutable:
+            raise RuntimeError(f"Cannot register autograd formula for non-functional operator {op} with schema "
+                               f"{schema}. Please create a functional operator and register an autograd formula for "
+                               "that.")
+        refuse_keyword_tensors("register_autograd", schema)
+        self.backward, self.setup_context = backward, setup_context
+        self.reset()
 
     def reset(self) -> None:
         """Forget the function that was made from the registrations."""
@@ -307,4 +338,4 @@ def _flat_gradients(structure: Any, gradients: tuple[Any, ...]) -> list[Any]:
     return flat + [None] * missing
 
 
-__all__ = ["OperatorKernels"]
+__all__ = ["OperatorKernels", "refuse_keyword_tensors"]

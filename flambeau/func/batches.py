@@ -64,9 +64,13 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
     return wrapped
 
 
-def _process_batched_inputs(in_dims: Dims, args: tuple[Any, ...],
-                            func: Any) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """The batch size, the batch dimension of each leaf of the arguments, the leaves, and the pytree spec."""
+def _process_batched_inputs(in_dims: Dims, args: tuple[Any, ...], func: Any,
+                            negative: bool = True) -> tuple[int, list[Any], list[Any], TreeSpec]:
+    """The batch size, the batch dimension of each leaf of the arguments, the leaves, and the pytree spec.
+
+    Args:
+        negative: whether dimensions may count from the end.
+    """
     name = _get_name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
@@ -92,9 +96,10 @@ def _process_batched_inputs(in_dims: Dims, args: tuple[Any, ...],
             raise ValueError(f"{prefix}Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
                              "vmap over non-Tensor arguments, please use None as the respective in_dim")
         n = x._array.ndim
-        if not -n <= dim < n:
+        least = -n if negative else 0
+        if not least <= dim < n:
             raise ValueError(f"{prefix}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
-                             f"{n} so expected in_dim to satisfy -{n} <= in_dim < {n}.")
+                             f"{n} so expected in_dim to satisfy {f'-{n}' if negative else 0} <= in_dim < {n}.")
         dims[i] = dim % n
     sizes = [x._array.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
