@@ -10,7 +10,7 @@ import numpy as np
 from ... import devices, dtypes
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
-from ...modes import device_memory, special
+from ...modes import device_memory, grad_mode, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
@@ -20,6 +20,7 @@ from ..dispatch.write_checks import warn_of_resize
 from ..meta import is_meta, meta_array, no_meta_kernel, reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
+from . import direct_draws
 from .constants import empty_like
 from .draws import (
     any_meta,
@@ -118,6 +119,11 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
     a = own_part(input)._array
+    drawn = direct_draws.events(a) if generator is out is None else None
+    if drawn is not None:
+        if not (input._requires_grad and grad_mode.get()):
+            return direct_draws.new(drawn)
+        return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": drawn})
     with lock:
         values = a.copy() if is_meta(input) else sample(kernels.bernoulli_each, generator, a, a.dtype)
     values = values.reshape(a.shape)

@@ -16,6 +16,7 @@ from ...kernels import random as kernels
 from ...modes import special
 from ..meta import is_meta, reserved
 from ..tensor import Tensor, wrap
+from . import direct_draws
 from .constants import empty_like
 from .draws import draw_in_vmap, generator_on, in_vmap, prepare_out, sample, sample_like, wrap_sample
 from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse, wrap_new
@@ -48,6 +49,10 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     >>> torch.rand(2)
     tensor([0.4963, 0.7682])
     """
+    if size and generator is out is dtype is layout is device is None and not (requires_grad or pin_memory or kwargs):
+        drawn = direct_draws.uniforms(size)
+        if drawn is not None:
+            return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     shape = _size(size, kwargs, "rand")
@@ -83,6 +88,10 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     >>> torch.randn(2)
     tensor([-1.8744, -0.9937])
     """
+    if size and generator is out is dtype is layout is device is None and not (requires_grad or pin_memory or kwargs):
+        drawn = direct_draws.normals(size)
+        if drawn is not None:
+            return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     shape = _size(size, kwargs, "randn")
@@ -128,6 +137,11 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     >>> torch.randint(10, (3,))
     tensor([4, 9, 3])
     """
+    if generator is out is dtype is layout is device is None and 1 < len(args) < 4 and not (
+            requires_grad or pin_memory or kwargs):
+        drawn = direct_draws.integers(*args) if len(args) == 3 else direct_draws.integers(0, *args)
+        if drawn is not None:
+            return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     arguments = list(args)
@@ -171,6 +185,10 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     >>> torch.randperm(4)
     tensor([0, 1, 3, 2])
     """
+    if generator is out is dtype is layout is device is None and not (requires_grad or pin_memory):
+        drawn = direct_draws.permutation(n)
+        if drawn is not None:
+            return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     if n < 0:
@@ -217,6 +235,10 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     >>> torch.rand_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if generator is layout is dtype is device is memory_format is None and not (requires_grad or pin_memory):
+        drawn = direct_draws.uniforms_like(input)
+        if drawn is not None:
+            return drawn
     if pin_memory:
         refuse_pinned(device, layout)
     if layout is not None:
@@ -246,6 +268,10 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     >>> torch.randn_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if generator is layout is dtype is device is memory_format is None and not (requires_grad or pin_memory):
+        drawn = direct_draws.normals_like(input)
+        if drawn is not None:
+            return drawn
     if pin_memory:
         refuse_pinned(device, layout)
     if layout is not None:

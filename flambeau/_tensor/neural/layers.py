@@ -19,6 +19,7 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
 from ...modes import device_memory, dispatch_in_use, special
 from ...ops.declare import REGISTRY
+from ..creation import direct_draws
 from ..creation.distributions import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
@@ -89,8 +90,10 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
         return input
     if p < 1 and not feature and not alpha and not inplace and not special[0] and a.__class__ is np.ndarray and (
             a.dtype.char in "fd" and a.flags.c_contiguous and 1 not in a.shape):
-        kept = bernoulli_array(a.shape, 1 - p, a.dtype)
-        np.true_divide(kept, a.dtype.type(1 - p), out=kept)
+        kept = direct_draws.dropout_mask(a, 1 - p)
+        if kept is None:
+            kept = bernoulli_array(a.shape, 1 - p, a.dtype)
+            np.true_divide(kept, a.dtype.type(1 - p), out=kept)
         return input * wrap(kept)
     fn = layer.functions
     if device_memory.count and p < 1 and not (feature or alpha or inplace) and input._device.type == "cuda":

@@ -34,6 +34,7 @@ from .thresholds import (
     RANDOM_WORDS,
     RECURRENT_STEPS,
     RESAMPLING,
+    SMALL_KERNELS,
     SPARSE_PRODUCTS,
     SUMS,
     TRIANGULAR_SYSTEMS,
@@ -201,10 +202,17 @@ def random_words(generator: Any, count: int) -> np.ndarray | None:
     return None if module is None else module.draw(generator, count)
 
 
-def shuffled_indices(words: np.ndarray) -> np.ndarray | None:
-    """A permutation of 0 ... n from n random words (`families.random_words.shuffled_indices`)."""
-    module = _module_for("families.random_words", words.size, RANDOM_WORDS[0])
-    return None if module is None else np.asarray(module.shuffled_indices(words))
+def direct_draws(generator: Any, numbers: int) -> Any:
+    """Functions that draw from a generator's state (`families.random_words.direct_draws`)."""
+    module = _module_for("families.random_words", numbers, RANDOM_WORDS[0])
+    if module is None and SMALL_KERNELS[0] and next(_small_draws) >= _SMALL_DRAWS:
+        module = _module_for("families.random_words", RANDOM_WORDS[0] + 1, RANDOM_WORDS[0])
+    return None if module is None else module.direct_draws(generator)
+
+
+#: small draws before code is compiled for them
+_SMALL_DRAWS = 24
+_small_draws = count()
 
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray | None:
@@ -213,9 +221,9 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
     return None if module is None else module.solve_triangular(a, b, upper, unit)
 
 
-accelerated.SHUFFLES.append(shuffled_indices)
 accelerated.NORMALS.append(fill_normal)
 accelerated.WORDS.append(random_words)
+accelerated.DRAWS.append(direct_draws)
 
 
 def copy_kernels() -> Any:

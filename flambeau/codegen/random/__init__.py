@@ -1,1 +1,1 @@
-"""Random number kernels: the Mersenne Twister and random permutations."""
+"""Random number kernels: the Mersenne Twister and what it draws, and Philox."""

@@ -143,11 +143,20 @@ def _generate() -> str:
     return "\n".join(lines) + _DRAW
 
 
+def _library() -> compilation.Library:
+    return compilation.load("mt19937", ("draw",), _generate, "few")
+
+
+@cache
+def address() -> int:
+    """The address of `draw`."""
+    return _library().address("draw")
+
+
 @cache
 def draw() -> Any:
     """`draw(out, count, key, position)`: write `count` words drawn from a state; returns its new position."""
-    library = compilation.load("mt19937", ("draw",), _generate, "few")
-    return library.function("draw", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _library().function("draw", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
-__all__ = ["WORDS", "draw"]
+__all__ = ["WORDS", "address", "draw"]

@@ -15,5 +15,6 @@ import numpy as np
 WORDS: list[Callable[[Any, int], np.ndarray | None]] = []
 #: as `boxmuller.box_muller`, in place; whether it was computed
 NORMALS: list[Callable[[np.ndarray], bool]] = []
-#: the Fisher-Yates shuffle of 0 ... n by n words, as in `permutation.randperm`
-SHUFFLES: list[Callable[[np.ndarray], np.ndarray | None]] = []
+#: draws(bit generator, n): functions that draw from the state of NumPy's MT19937 (`codegen.random.draws.Draws`); n
+#: numbers are to be drawn
+DRAWS: list[Callable[[Any, int], Any]] = []

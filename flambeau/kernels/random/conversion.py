@@ -51,6 +51,9 @@ _LOW_BITS = {np.dtype(kind): np.array((1 << 24) - 1, kind) for kind in (np.uint3
 
 def unit_singles(engine: Engine, n: int) -> np.ndarray:
     """`n` uniforms in [0, 1), float32: the lower 24 bits of a word each."""
+    draws = n and engine.direct_draws(n)
+    if draws:
+        return draws.singles(np.empty(n, np.float32))
     if n == 1:
         return np.array([(engine.random() & (1 << 24) - 1) * 2.0**-24], np.float32)
     if not n:
@@ -64,6 +67,9 @@ def unit_singles(engine: Engine, n: int) -> np.ndarray:
 
 def unit_doubles(engine: Engine, n: int) -> np.ndarray:
     """`n` uniforms in [0, 1), float64: the lower 53 bits of two words each."""
+    draws = n and engine.direct_draws(n)
+    if draws:
+        return draws.doubles(np.empty(n))
     words = engine.draw64(n)
     words &= np.uint64((1 << 53) - 1)
     doubles = words.view(np.int64).astype(np.float64)

@@ -16,6 +16,8 @@ from .libm import monotone_map
 from .memory_order import place
 
 _BERNOULLI_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
+#: the bits of a float32 1
+_ONE = int(np.ones(1, np.float32).view(np.int32)[0])
 _GEOMETRIC_DTYPES = _BERNOULLI_DTYPES - {np.dtype(np.bool_)}
 
 
@@ -34,7 +36,11 @@ def bernoulli(engine: Engine, n: int, p: float, dtype: np.dtype) -> np.ndarray:
     if n == 0:
         return np.empty(0, dtype)
     require("bernoulli_scalar_cpu_", dtype, _BERNOULLI_DTYPES)
-    return _as_numbers(_below(engine, n, math.ceil(p * 2.0**53)), dtype)
+    limit = math.ceil(p * 2.0**53)
+    draws = engine.direct_draws(n) if dtype == np.float32 else None
+    if draws is not None:
+        return draws.choices(np.empty(n, np.float32), limit, _ONE)
+    return _as_numbers(_below(engine, n, limit), dtype)
 
 
 def _below(engine: Engine, n: int, limit: int) -> np.ndarray:
@@ -72,6 +78,11 @@ def bernoulli_each(engine: Engine, p: np.ndarray, dtype: np.dtype) -> np.ndarray
     require("bernoulli_tensor_cpu_self_", dtype, _BERNOULLI_DTYPES)
     require("bernoulli_tensor_cpu_p_", p.dtype, FLOATS)
     chance = widen(p).reshape(-1)
+    draws = engine.direct_draws(p.size) if dtype == chance.dtype == np.float32 and chance.flags.contiguous else None
+    if draws is not None:
+        drawn = draws.events(np.empty(chance.size, np.float32), chance)
+        if drawn is not chance:
+            return drawn.reshape(p.shape)
     valid = (chance >= 0) & (chance <= 1)
     bad = chance.size if valid.all() else int(np.argmin(valid))
     double = chance.dtype == np.float64

@@ -43,11 +43,13 @@ class Engine:
     2357136044
     """
 
-    __slots__ = ("_bulk", "_pending", "_rest", "_seed", "_twister", "next_float_normal", "next_normal")
+    __slots__ = ("_bulk", "_functions", "_pending", "_rest", "_seed", "_twister", "draws", "next_float_normal",
+                 "next_normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._twister: Any = None
         self._bulk: Any = None
+        self._functions: Any = None
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
@@ -58,6 +60,7 @@ class Engine:
         self._seed = seed & 0xFFFF_FFFF_FFFF_FFFF
         self._pending = True   # seeding is deferred to the first draw
         self._rest = 0         # `next` of a state whose words are all used: 0 after seeding, 624 after a draw
+        self.draws: Any = None  # functions that draw from the state, where something was drawn by them since
         self.next_normal: float | None = None
         self.next_float_normal: float | None = None
 
@@ -83,6 +86,22 @@ class Engine:
         return self._twister
 
     # ----- draws
+
+    def direct_draws(self, n: int) -> Any:
+        """The functions that draw from the state directly, of which the caller draws n > 0 numbers; None: NumPy draws.
+
+        They are `draws` from then on, until the state is set.
+        """
+        draws = self.draws
+        if draws is None:
+            if self._functions is None:
+                for make in accelerated.DRAWS:
+                    self._functions = make(self._ready(), n)
+            if self._functions is not None:
+                self._ready()
+                self._rest = WORDS
+                draws = self.draws = self._functions
+        return draws
 
     def random(self) -> int:
         """The next 32 bits."""
@@ -139,12 +158,13 @@ class Engine:
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Set the state that `snapshot` returned."""
         self._ready()
+        self.draws = None
         self._seed, self._twister.state, self._rest, self.next_normal, self.next_float_normal = snapshot
 
     def copy(self) -> Engine:
         """Another engine with the same state."""
         twin = Engine.__new__(Engine)
-        twin._twister = twin._bulk = None
+        twin._twister = twin._bulk = twin._functions = None
         twin._pending = False
         twin.restore(self.snapshot())
         return twin
@@ -182,7 +202,7 @@ class Engine:
         if not (record["seeded"] == 1 and 0 < left <= WORDS and position <= WORDS
                 and (left == 1 or left + position == WORDS + 1)):
             raise RuntimeError("Invalid mt19937 state")
-        self._pending = False
+        self._pending, self.draws = False, None
         self._ready().state = {"bit_generator": "MT19937", "state": {
             "key": record["words"].astype(np.uint32), "pos": WORDS if left == 1 else position}}
         self._seed, self._rest = int(record["seed"]), position if left == 1 else WORDS

@@ -20,6 +20,8 @@ from .fma import fma32, fma64
 from .libm import map_scalar
 
 _BLOCK = 16
+#: up to this many numbers are transformed by the calling thread
+_FEW = 16384
 
 
 def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: float = 1.0,
@@ -54,6 +56,10 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
         _fill(data, unit_doubles(engine, redrawn), _double_blocks)
         return _scale(fma64, data, std, mean)
     if dtype == np.float32:
+        draws = engine.direct_draws(n) if not redrawn and n <= _FEW and (mean, std) == (0.0, 1.0) else None
+        drawn = None if draws is None else draws.normals(np.empty(n, np.float32))
+        if drawn is not None:
+            return drawn
         data = unit_singles(engine, n)
     else:  # the 16-bit kernels draw no numbers for an incomplete block
         data = np.zeros(n, np.float32)

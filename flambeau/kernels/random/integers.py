@@ -93,6 +93,9 @@ def randint(engine: Engine, n: int, low: int, high: int, dtype: np.dtype = _INT6
 
 def _remainders(engine: Engine, n: int, size: int, low: int, dtype: np.dtype) -> np.ndarray:
     if size < 1 << 28:
+        draws = engine.direct_draws(n) if dtype == _INT64 else None
+        if draws is not None:
+            return draws.remainders(np.empty(n, np.int64), size, low)
         words = engine.draw(n)
         words %= np.uint32(size)
         if low == 0 and dtype in _INTEGERS:

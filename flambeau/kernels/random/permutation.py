@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 
 from ...dtypes import BFLOAT16
-from . import accelerated
 from .conversion import narrow, require
 from .engine import Engine
 
@@ -69,11 +68,10 @@ _few_sizes_left = lru_cache(64)(_sizes_left)
 def _shuffle(engine: Engine, n: int) -> np.ndarray:
     if n < 2:
         return np.arange(n)
+    draws = engine.direct_draws(n)
+    if draws is not None:
+        return draws.permutation(np.empty(n, np.int64))
     words = engine.draw(n - 1)
-    for shuffle in accelerated.SHUFFLES:
-        shuffled = shuffle(words)
-        if shuffled is not None:
-            return shuffled
     if n <= _SMALL:
         words %= _few_sizes_left(n)
         order = list(range(n))

@@ -6,7 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from ....codegen.scalar.scalar_ir import FLOAT32, apply, variable
+from ....codegen.random import normals
+from ....codegen.scalar.scalar_ir import FLOAT32
 from ....errstate import run_quietly
 from ..elementwise import ElementwiseKernel
 
@@ -17,14 +18,8 @@ _BLOCK = 8
 @cache
 def _kernel() -> ElementwiseKernel | None:
     """The kernel; None on processors without fused multiply-add, whose rounding differs."""
-    from ....codegen.llvm.vectors import host_has_fma
-
-    if not host_has_fma():
-        return None
-    first, second = variable(0, FLOAT32), variable(1, FLOAT32)
-    radius = apply("normal_radius", first)
-    return ElementwiseKernel([radius * apply("normal_cosine", second), radius * apply("normal_sine", second)],
-                             [FLOAT32] * 2)
+    outputs = normals.numbers()
+    return None if outputs is None else ElementwiseKernel(outputs, [FLOAT32] * 2)
 
 
 def box_muller(data: np.ndarray) -> bool:

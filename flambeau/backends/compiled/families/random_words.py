@@ -1,4 +1,4 @@
-"""A kernel that advances NumPy's Mersenne Twister in place and returns its 32-bit outputs, and random permutations."""
+"""A kernel that advances NumPy's Mersenne Twister in place and returns its 32-bit outputs, or converts them at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen.random import mersenne_twister, permutation
+from ....codegen.random import mersenne_twister
+from ....codegen.random.draws import Draws
 
 
 @cache
@@ -42,11 +43,9 @@ def draw(generator: Any, n: int) -> np.ndarray | None:
     return words
 
 
-def shuffled_indices(words: np.ndarray) -> np.ndarray:
-    """0 ... n, shuffled by `n` words: element i is swapped with element i + words[i] mod (n + 1 − i)."""
-    order = np.arange(words.size + 1)
-    permutation.shuffle()(order.ctypes.data, words.ctypes.data, order.size)
-    return order
+def direct_draws(generator: Any) -> Draws | None:
+    """Functions that draw from the state of an MT19937; None: NumPy has to draw."""
+    return Draws(generator.ctypes.state_address) if _has_known_layout() else None
 
 
-__all__ = ["draw", "shuffled_indices"]
+__all__ = ["direct_draws", "draw"]

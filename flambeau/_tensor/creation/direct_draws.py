@@ -1,0 +1,165 @@
+"""Draws of few numbers by the CPU's default generator, in calls without options: one call of generated code.
+
+The functions return None where there is more to do, and draw nothing then: the general ones of `draws` do it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from ... import devices, dtypes
+from ...modes import inference, special
+from ..tensor import INFERENCE, Tensor, wrap
+from .generators import default_generator, lock
+
+empty = np.empty
+ndarray = np.ndarray
+F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+_only_ints = {int}.issuperset
+_ambient = devices.ambient
+#: the most numbers: memory for more comes from the caching allocator
+_MOST = 16384
+
+
+def _shape_of(size: Any) -> tuple[int, ...] | None:
+    """The shape that sizes, given one by one or as a sequence, have if they are of few elements."""
+    if len(size) == 1 and size[0].__class__ is not int:
+        size = size[0]
+        if size.__class__ is not tuple:
+            if not isinstance(size, (tuple, list)):
+                return None
+            size = tuple(size)
+    if _only_ints(map(type, size)) and (not size or min(size) > 0) and prod(size) <= _MOST:
+        return size
+    return None
+
+
+def _draws() -> Any:
+    """The functions that draw from the default generator's state (`codegen.random.draws.Draws`), under the lock."""
+    engine = default_generator._engine
+    return None if engine is None or special[0] or _ambient[0] is not None else engine.draws
+
+
+def new(array: np.ndarray) -> Tensor:
+    """A tensor of what was drawn."""
+    tensor: Tensor = wrap(array)
+    if inference.get():
+        tensor._inference, tensor._counter = True, INFERENCE
+    return tensor
+
+
+def uniforms(size: Any) -> Tensor | None:
+    """Numbers in [0, 1) of the default dtype."""
+    with lock:
+        draws = _draws()
+        if draws is None or dtypes.get_default_dtype() is not dtypes.float32:
+            return None
+        shape = _shape_of(size)
+        if shape is None:
+            return None
+        array = draws.singles(empty(shape, F32))
+    return new(array)
+
+
+def normals(size: Any) -> Tensor | None:
+    """Normal numbers of the default dtype, a multiple of sixteen."""
+    with lock:
+        draws = _draws()
+        if draws is None or dtypes.get_default_dtype() is not dtypes.float32:
+            return None
+        shape = _shape_of(size)
+        if shape is None or prod(shape) % 16:
+            return None
+        array = draws.normals(empty(shape, F32))
+    return None if array is None else new(array)
+
+
+def integers(low: Any, high: Any, size: Any) -> Tensor | None:
+    """int64 numbers in [low, high)."""
+    if low.__class__ is not int or high.__class__ is not int or not 0 < high - low < 1 << 28 or abs(low) > 1 << 62:
+        return None
+    with lock:
+        draws = _draws()
+        shape = None if draws is None else _shape_of((size,))
+        if shape is None:
+            return None
+        array = draws.remainders(empty(shape, I64), high - low, low)
+    return new(array)
+
+
+def permutation(n: Any) -> Tensor | None:
+    """The numbers from 0 to n - 1 in random order, int64."""
+    if n.__class__ is not int or not 1 < n <= _MOST:
+        return None
+    with lock:
+        draws = _draws()
+        if draws is None:
+            return None
+        array = draws.permutation(empty(n, I64))
+    return new(array)
+
+
+def _empty_like(a: Any) -> np.ndarray | None:
+    """An array of the layout of a float32 array that is contiguous and has few elements."""
+    if a.__class__ is not ndarray or a.dtype is not F32 or not 0 < a.size <= _MOST or not a.flags.c_contiguous:
+        return None
+    result = empty(a.shape, F32)
+    return result if result.strides == a.strides else None  # dimensions of size 1 may have other strides
+
+
+def uniforms_like(x: Any) -> Tensor | None:
+    """Numbers in [0, 1) of the layout of a tensor."""
+    result = _empty_like(x._array)
+    if result is not None:
+        with lock:
+            draws = _draws()
+            result = None if draws is None else draws.singles(result)
+    return None if result is None else new(result)
+
+
+def normals_like(x: Any) -> Tensor | None:
+    """Normal numbers of the layout of a tensor, a multiple of sixteen."""
+    result = _empty_like(x._array)
+    if result is None or result.size % 16:
+        return None
+    with lock:
+        draws = _draws()
+        result = None if draws is None else draws.normals(result)
+    return None if result is None else new(result)
+
+
+def events(a: Any) -> np.ndarray | None:
+    """1 with the probabilities of an array, else 0; None also where one is no probability."""
+    result = _empty_like(a)
+    if result is not None:
+        with lock:
+            draws = _draws()
+            drawn = None if draws is None else draws.events(result, a)
+        result = drawn if drawn is result else None
+    return result
+
+
+@lru_cache(64)
+def _choice(kept: float) -> tuple[int, int]:
+    """The number of 53-bit integers that keep an element with that probability, and the bits of its reciprocal."""
+    quotient = np.ones(1, np.float32)
+    np.true_divide(quotient, np.float32(kept), out=quotient)
+    return ceil(kept * 2.0**53), int(quotient.view(np.int32)[0])
+
+
+def dropout_mask(a: Any, kept: float) -> np.ndarray | None:
+    """The reciprocal of the probability `kept` with this probability, else 0, of the layout of an array."""
+    result = _empty_like(a)
+    if result is not None:
+        with lock:
+            draws = _draws()
+            result = None if draws is None else draws.choices(result, *_choice(kept))
+    return result
+
+
+__all__ = ["dropout_mask", "events", "integers", "new", "normals", "normals_like", "permutation", "uniforms",
+           "uniforms_like"]
