@@ -34,9 +34,9 @@ IN_PYTORCH = {
     "autograd.lobpcg": "_lobpcg", "autograd.profiler_util.DeviceType": "_C._autograd",
     **dict.fromkeys(("c10d.stores.hash_store", "c10d.stores.file_store"), "_C._distributed_c10d"),
     **dict.fromkeys((f"c10d.{part}" for part in (
-        "gloo", "options", "process_group", "reduce_op", "stores.prefix_store", "stores.store", "stores.tcp_store",
-        "work",
-        "world")), "distributed.distributed_c10d"),
+        "gloo.process_group", "mpi", "options", "process_group", "reduce_op", "stores.prefix_store", "stores.store",
+        "stores.tcp_store", "work", "world")), "distributed.distributed_c10d"),
+    "c10d.process_group_wrapper": "_C._distributed_c10d",
     "c10d.process_group.BackendType": "_C._distributed_c10d.ProcessGroup",
     "c10d.reduce_op.RedOpType": "_C._distributed_c10d.ReduceOp",
     "compiler.module": "_dynamo.eval_frame",
@@ -45,7 +45,8 @@ IN_PYTORCH = {
     **dict.fromkeys((f"distributions.transforms.{part}" for part in
                      ("joined", "multivariate", "transform", "univariate")), "distributions.transforms"),
     **dict.fromkeys((f"distributed.{part}" for part in (
-        "backends", "collectives", "groups", "object_collectives", "point_to_point")), "distributed.distributed_c10d"),
+        "backends", "coalescing", "collective_checks", "collectives", "groups.backends", "groups.making",
+        "groups.queries", "object_collectives", "point_to_point")), "distributed.distributed_c10d"),
     "engine.anomaly_mode": "autograd.anomaly_mode", "engine.api": "autograd.graph",
     "engine.grad_mode": "autograd.grad_mode", "engine.nodes.hooks": "utils.hooks",
     "engine.nodes.node": "autograd.graph",

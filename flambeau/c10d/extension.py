@@ -6,7 +6,7 @@ from .backend import Backend, BackendOptions
 from .buckets import GradBucket
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .fake import FakeProcessGroup
-from .gloo import ProcessGroupGloo
+from .gloo.process_group import ProcessGroupGloo
 from .options import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
@@ -20,6 +20,7 @@ from .options import (
     ScatterOptions,
 )
 from .process_group import BackendType, ProcessGroup
+from .process_group_wrapper import _ProcessGroupWrapper
 from .reduce_op import ReduceOp
 from .reducer import Reducer
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
@@ -31,4 +32,4 @@ __all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "
            "DistNetworkError", "DistStoreError", "FakeProcessGroup",
            "FileStore", "GatherOptions", "GradBucket", "HashStore", "PrefixStore",
            "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "Reducer",
-           "ScatterOptions", "Store", "TCPStore", "Work", "_create_work_from_future"]
+           "ScatterOptions", "Store", "TCPStore", "Work", "_ProcessGroupWrapper", "_create_work_from_future"]

@@ -100,6 +100,28 @@ class BarrierOptions(_Options):
         self.device: Any = None
 
 
+def with_options(opts: Any, cls: type, timeout: Any = None) -> Any:
+    """The options of a call: its own, or those of a class, with a timeout if it has one."""
+    opts = cls() if opts is None else opts
+    if timeout is not None:
+        opts.timeout = timeout
+    return opts
+
+
+def arguments(tensors: Any, opts: Any, cls: type, *, op: Any = None, root: int | None = None,
+              timeout: Any = None) -> tuple[list[Any], Any]:
+    """Tensors and options of a call, whose options may be single arguments."""
+    if opts is not None and not hasattr(opts, "asyncOp"):  # `allreduce(tensor, ReduceOp.SUM)`, `broadcast(tensor, 0)`
+        reduces = "reduce" in cls.__name__.lower()
+        op, root, opts = opts if reduces else op, root if reduces else opts, None
+    opts = with_options(opts, cls, timeout)
+    if op is not None:
+        opts.reduceOp = op
+    if root is not None:
+        opts.rootRank = root
+    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors], opts
+
+
 __all__ = ["UNSET_TIMEOUT", "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions",
            "BarrierOptions", "BroadcastOptions", "GatherOptions", "ReduceOptions", "ReduceScatterOptions",
            "ScatterOptions"]

@@ -12,7 +12,7 @@ from typing import Any
 from .. import config
 from ..c10d.backend import Backend as _Backend
 from ..c10d.errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
-from ..c10d.gloo import ProcessGroupGloo
+from ..c10d.gloo.process_group import ProcessGroupGloo
 from ..c10d.options import *  # noqa: F403
 from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
@@ -30,12 +30,17 @@ from ..c10d.work import Work
 from ..c10d.world import GroupMember, group
 from . import constants, distributed_c10d, rendezvous
 from .backends import *  # noqa: F403
+from .coalescing import _coalescing_manager, _CoalescingManager
+from .collective_checks import *  # noqa: F403
 from .collectives import *  # noqa: F403
-from .collectives import _all_gather_base, _coalescing_manager, _CoalescingManager, _reduce_scatter_base
+from .collectives import _all_gather_base, _reduce_scatter_base
 from .constants import default_pg_timeout
 from .debug_level import *  # noqa: F403
-from .groups import *  # noqa: F403
-from .groups import _get_default_group, _get_process_group_name, _rank_not_in_group, split_group
+from .groups.backends import _create_process_group_wrapper
+from .groups.making import *  # noqa: F403
+from .groups.making import split_group
+from .groups.queries import *  # noqa: F403
+from .groups.queries import _get_default_group, _get_process_group_name, _rank_not_in_group
 from .object_collectives import *  # noqa: F403
 from .point_to_point import *  # noqa: F403
 from .rendezvous import register_rendezvous_handler

@@ -18,11 +18,11 @@ from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
 from . import collectives as dist
 from ._async_collective_tensor import AsyncCollectiveTensor, pending, wait_tensor
-from .groups import (
+from .groups.making import _new_group_with_tag
+from .groups.queries import (
     _find_pg_by_ranks_and_tag,
     _get_group_tag,
     _group_or_default_group,
-    _new_group_with_tag,
     _resolve_process_group,
     get_process_group_ranks,
 )

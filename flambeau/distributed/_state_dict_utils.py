@@ -15,7 +15,7 @@ from .checkpoint.states.copies import copy_tensors as _copy_state_dict
 from .checkpoint.states.copies import create_cpu_state_dict as _create_cpu_state_dict
 from .checkpoint.states.shards import chunk_of, is_sharded
 from .collectives import broadcast
-from .groups import get_rank, is_initialized
+from .groups.queries import get_rank, is_initialized
 from .object_collectives import broadcast_object_list
 
 __all__ = ["CompanionMismatch", "_broadcast_state_dict", "_check_state_dict_similarity", "_copy_state_dict",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..c10d.process_group import ProcessGroup
-from .groups import get_world_size
+from .groups.queries import get_world_size
 from .object_collectives import all_gather_object, broadcast_object_list
 
 __all__ = ["all_gather", "all_gather_object_enforce_type", "broadcast"]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from .. import dtypes
 from .._tensor import Tensor
 from ..c10d.options import (
     AllgatherOptions,
@@ -24,152 +21,27 @@ from ..c10d.options import (
     ScatterOptions,
 )
 from ..c10d.process_group import ProcessGroup
-from ..c10d.reduce_op import ReduceOp, kind_of
+from ..c10d.reduce_op import ReduceOp
 from ..c10d.work import Work
 from ..c10d.world import world
-from .groups import (
-    _group_or_default_group,
-    _rank_not_in_group,
-    _warn_not_in_group,
-    get_global_rank,
-    get_group_rank,
+from .collective_checks import (
+    _canonicalize_group_rank,
+    _check_complex,
+    _check_only_root_has,
+    _check_single_tensor,
+    _check_tensor_list,
+    _checked_list,
+    _ensure_all_tensors_same_dtype,
+    _finished,
+    _reducing,
+    _with,
 )
+from .groups.queries import _group_or_default_group, _rank_not_in_group, _warn_not_in_group
 from .overriding import handle_torch_function, has_torch_function
 
 __all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
            "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather",
-           "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter",
-           "supports_complex"]
-
-
-# ----- checks ------------------------------------------------------------------------------
-
-
-def _check_single_tensor(param: Any, param_name: str) -> None:
-    if not isinstance(param, Tensor):
-        raise TypeError(f"Invalid function argument. Expected parameter `{param_name}` of type torch.Tensor\n"
-                        f"             but got {type(param)} instead.")
-
-
-def _check_tensor_list(param: Any, param_name: str) -> None:
-    if not isinstance(param, list):
-        raise TypeError(f"Invalid function argument. Expected parameter `{param_name}` of type List[torch.Tensor]\n"
-                        f"             but got {type(param)} instead.")
-    if not all(isinstance(each, Tensor) for each in param):
-        raise TypeError(f"Invalid function argument. Expected parameter `{param_name}` of type List[torch.Tensor]\n"
-                        f"             but got {type(param)} with elements of type {[type(each) for each in param]}.")
-
-
-def _ensure_all_tensors_same_dtype(*tensors: Any) -> None:
-    last = None
-    for tensor in itertools.chain.from_iterable(each if isinstance(each, list) else (each,) for each in tensors):
-        own = tensor.dtype
-        if own.is_complex:  # goes together with the dtype of its parts
-            own = dtypes.float32 if own is dtypes.complex64 else dtypes.float64
-        if last is not None and last is not own:
-            raise ValueError(f"Invalid usage of tensors with different dtypesFound {last} and  {tensor.dtype}")
-        last = own
-
-
-def _canonicalize_group_rank(group: ProcessGroup, global_rank: int | None = None, group_rank: int | None = None,
-                             return_global: bool = False) -> int:
-    if group_rank is not None:
-        if global_rank is not None:
-            raise ValueError("Can't specify both group_rank and global_rank")
-        return get_global_rank(group, group_rank) if return_global else group_rank
-    if global_rank is None:
-        raise ValueError("Must specify global_rank or group_rank")
-    return global_rank if return_global else get_group_rank(group, global_rank)
-
-
-def supports_complex(reduceOp: Any) -> bool:
-    """Whether a reduction of complex numbers is that of their real and imaginary parts.
-
-    Args:
-        reduceOp: the reduction.
-
-    >>> import flambeau as torch
-    >>> torch.distributed.supports_complex(torch.distributed.ReduceOp.SUM)
-    True
-    """
-    return kind_of(reduceOp) in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
-
-
-def _check_complex(operation: str, op: Any, *tensors: Any) -> None:
-    if any(tensor.is_complex() for tensor in tensors) and not supports_complex(op):
-        raise ValueError(f"{operation} does not support {op} on complex tensors")
-
-
-def _finished(work: Work, async_op: bool) -> Work | None:
-    if async_op:
-        return work
-    work.wait()
-    return None
-
-
-def _with(options: Any, async_op: bool, **values: Any) -> Any:
-    options.asyncOp = async_op
-    for name, value in values.items():
-        setattr(options, name, value)
-    return options
-
-
-# ----- several collectives as one ----------------------------------------------------------
-
-
-class _CoalescingManager:
-    """The works of collectives that were started as one."""
-
-    def __init__(self) -> None:
-        self.works: list[Work] = []
-
-    def append(self, work: Work | None = None) -> None:
-        """Add a work."""
-        if work is not None:
-            self.works.append(work)
-
-    def wait(self) -> None:
-        """Wait for all of them."""
-        for work in self.works:
-            work.wait()
-
-
-@contextlib.contextmanager
-def _coalescing_manager(group: ProcessGroup | None = None, device: Any = None,
-                        async_ops: bool = False) -> Iterator[_CoalescingManager]:
-    """Run the collectives of the block, all of one kind, as one."""
-    pg = _group_or_default_group(group)
-    operations: list[Any] = world.coalescing.setdefault(pg, [])
-    if operations:
-        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
-    if device is not None:
-        pg._start_coalescing(device)
-    manager = _CoalescingManager()
-    try:
-        yield manager
-        collected = list(operations)
-    finally:
-        world.coalescing.pop(pg, None)
-    if not collected:
-        return
-    kind = collected[0][0]
-    if any(each[0] != kind for each in collected):
-        raise RuntimeError("Coalescing manager expects collectives of one kind")
-    outputs, inputs = [each[1] for each in collected], [each[2] for each in collected]
-    if kind == "allreduce":
-        work = pg.allreduce_coalesced(outputs, _with(AllreduceCoalescedOptions(), async_ops, reduceOp=collected[0][3]))
-    elif kind == "allgather":
-        work = pg.allgather_into_tensor_coalesced(outputs, inputs, _with(AllgatherOptions(), async_ops))
-    else:
-        work = pg.reduce_scatter_tensor_coalesced(
-            outputs, inputs, _with(ReduceScatterOptions(), async_ops, reduceOp=collected[0][3]))
-    if async_ops:
-        manager.append(work)
-    else:
-        work.wait()
-
-
-# ----- collectives -------------------------------------------------------------------------
+           "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter"]
 
 
 def broadcast(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
@@ -232,15 +104,6 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | Non
         world.coalescing[pg].append(("allreduce", tensor, None, op))
         return None
     return _finished(pg.allreduce([tensor], _with(_reducing(AllreduceOptions(), op), async_op)), async_op)
-
-
-def _reducing(options: Any, op: Any) -> Any:
-    if op is ReduceOp.PREMUL_SUM:  # lacks its factor
-        raise TypeError("(): incompatible function arguments. The following argument types are supported:\n"
-                        f"    1. (self: torch._C._distributed_c10d.{type(options).__name__}, arg0: "
-                        f"torch._C._distributed_c10d.ReduceOp) -> None\n\nInvoked with: {options!r}, {op!r}")
-    options.reduceOp = op
-    return options
 
 
 def all_reduce_coalesced(tensors: list[Tensor], op: Any = ReduceOp.SUM, group: ProcessGroup | None = None,
@@ -397,24 +260,6 @@ def all_gather_coalesced(output_tensor_lists: list[list[Tensor]], input_tensor_l
     work = _group_or_default_group(group).allgather_coalesced(output_tensor_lists, input_tensor_list,
                                                               _with(AllgatherOptions(), async_op))
     return work.get_future() if async_op else _finished(work, async_op)
-
-
-def _checked_list(tensor: Tensor, tensors: list[Tensor] | None, name: str) -> list[Tensor]:
-    """Check the tensors that one process gathers or scatters; return them, an empty list if there are none."""
-    if tensors:
-        _check_tensor_list(tensors, name)
-    else:
-        tensors = []
-    _ensure_all_tensors_same_dtype(tensor, tensors)
-    return tensors
-
-
-def _check_only_root_has(tensors: list[Tensor], is_root: bool, name: str, root: str) -> None:
-    """Check that there is a list of tensors at the root, and none elsewhere."""
-    if is_root and not tensors:
-        raise ValueError(f"Argument ``{name}`` must be specified on {root} rank.")
-    if not is_root and tensors:
-        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{root} ranks.")
 
 
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None,

@@ -15,15 +15,14 @@ from .._tensor.tensor import wrap
 from ..c10d.process_group import ProcessGroup
 from ..c10d.world import world
 from ._mesh_layout import _MeshLayout
-from .groups import (
+from .groups.making import init_process_group, new_group
+from .groups.queries import (
     _get_process_group_name,
     _resolve_process_group,
     get_process_group_ranks,
     get_rank,
     get_world_size,
-    init_process_group,
     is_initialized,
-    new_group,
 )
 
 __all__ = ["DeviceMesh", "init_device_mesh"]

@@ -12,24 +12,24 @@ from ..c10d.work import Work
 from ..c10d.world import GroupMember, group
 from ..c10d.world import world as _world
 from .backends import *  # noqa: F403
-from .collectives import *  # noqa: F403
-from .collectives import (
-    _all_gather_base,
+from .coalescing import _coalescing_manager, _CoalescingManager
+from .collective_checks import *  # noqa: F403
+from .collective_checks import (
     _canonicalize_group_rank,
     _check_single_tensor,
     _check_tensor_list,
-    _coalescing_manager,
-    _CoalescingManager,
     _ensure_all_tensors_same_dtype,
-    _reduce_scatter_base,
 )
+from .collectives import *  # noqa: F403
+from .collectives import _all_gather_base, _reduce_scatter_base
 from .constants import default_pg_nccl_timeout, default_pg_timeout
-from .groups import *  # noqa: F403
-from .groups import (
-    _abort_process_group,
+from .groups.backends import _create_process_group_wrapper
+from .groups.making import *  # noqa: F403
+from .groups.making import _abort_process_group, _find_or_create_pg_by_ranks_and_tag, _new_group_with_tag, split_group
+from .groups.queries import *  # noqa: F403
+from .groups.queries import (
     _check_valid_timeout,
     _device_capability,
-    _find_or_create_pg_by_ranks_and_tag,
     _find_pg_by_ranks_and_tag,
     _get_default_group,
     _get_default_store,
@@ -40,13 +40,11 @@ from .groups import (
     _get_process_group_name,
     _get_process_group_store,
     _group_or_default_group,
-    _new_group_with_tag,
     _process_group_name,
     _rank_not_in_group,
     _resolve_process_group,
     _set_pg_timeout,
     _warn_not_in_group,
-    split_group,
 )
 from .object_collectives import *  # noqa: F403
 from .object_collectives import _object_to_tensor, _tensor_to_object

@@ -11,8 +11,9 @@ import numpy as np
 from .._tensor import Tensor
 from .._tensor.tensor import wrap
 from ..c10d.process_group import ProcessGroup
-from .collectives import _canonicalize_group_rank, all_gather, broadcast, gather, scatter
-from .groups import _get_group_size, _group_or_default_group, _rank_not_in_group, _warn_not_in_group
+from .collective_checks import _canonicalize_group_rank
+from .collectives import all_gather, broadcast, gather, scatter
+from .groups.queries import _get_group_size, _group_or_default_group, _rank_not_in_group, _warn_not_in_group
 from .point_to_point import recv, send
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",

@@ -8,8 +8,8 @@ from typing import Any
 from .._tensor import Tensor
 from ..c10d.process_group import ProcessGroup
 from ..c10d.work import Work
-from .collectives import _canonicalize_group_rank, _check_single_tensor
-from .groups import (
+from .collective_checks import _canonicalize_group_rank, _check_single_tensor
+from .groups.queries import (
     _get_process_group_name,
     _group_or_default_group,
     _rank_not_in_group,

@@ -22,3 +22,8 @@ def test_distributed_data_parallel():
 def test_local_sgd():
     pytest.importorskip("torch")
     assert not differences("local_sgd", 4)
+
+
+def test_compared_collectives():
+    pytest.importorskip("torch")
+    assert not differences("compared_collectives", 2)

@@ -26,7 +26,7 @@ from .._state_dict_utils import (
     _ranks_of_full,
     _unflatten_state_dict,
 )
-from ..groups import get_rank
+from ..groups.queries import get_rank
 from .states.optimizer_state import flattened, initialize_state, named_state, part_of, unflattened
 from .states.wrapped_names import plain_name, states
 

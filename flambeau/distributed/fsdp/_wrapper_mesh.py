@@ -9,7 +9,7 @@ import numpy as np
 
 from ...c10d.process_group import ProcessGroup
 from ..device_mesh import DeviceMesh
-from ..groups import _get_default_group, get_process_group_ranks
+from ..groups.queries import _get_default_group, get_process_group_ranks
 from ..object_collectives import all_gather_object
 from .api import ShardingStrategy
 

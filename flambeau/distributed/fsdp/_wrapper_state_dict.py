@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tensor import Tensor
-from ..groups import get_rank
+from ..groups.queries import get_rank
 from ..tensor import DTensor, distribute_tensor
 from .api import StateDictSettings, StateDictType
 

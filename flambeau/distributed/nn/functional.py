@@ -10,7 +10,7 @@ from ..._tensor import functions as _functions
 from ..._tensor.dispatch.custom_function import Function
 from ...c10d.reduce_op import ReduceOp
 from .. import collectives as dist
-from ..groups import get_rank, get_world_size
+from ..groups.queries import get_rank, get_world_size
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce",
            "reduce_scatter", "scatter"]

@@ -13,7 +13,7 @@ from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import no_grad
 from ...optim.optimizer import Optimizer
-from ..groups import get_global_rank, get_rank
+from ..groups.queries import get_global_rank, get_rank
 from ..object_collectives import gather_object
 
 __all__ = ["ZeroRedundancyOptimizer"]

@@ -14,7 +14,7 @@ from ...nn.modules.module import Module
 from ...nn.parallel.distributed import DistributedDataParallel
 from ...trees import tree_leaves
 from ..fsdp import FSDPModule
-from ..groups import get_rank, get_world_size
+from ..groups.queries import get_rank, get_world_size
 from .backward import Gradients, WeightGradients, _describe, stage_backward, stage_backward_input
 from .gradients import reduce_accumulated, scale
 from .links import Link, PipeliningMetadataError, TensorMeta

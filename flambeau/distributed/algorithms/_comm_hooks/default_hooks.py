@@ -7,7 +7,7 @@ from typing import Any
 from .... import dtypes
 from ....c10d.process_group import ProcessGroup
 from ...collectives import all_reduce, reduce_scatter_tensor
-from ...groups import get_world_size
+from ...groups.queries import get_world_size
 
 __all__ = ["DefaultState", "LowPrecisionState", "allreduce_hook", "bf16_compress_hook", "fp16_compress_hook",
            "reduce_scatter_hook"]

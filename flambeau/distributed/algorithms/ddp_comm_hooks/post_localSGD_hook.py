@@ -7,7 +7,7 @@ from typing import Any
 from ....c10d.buckets import GradBucket
 from ....c10d.process_group import ProcessGroup
 from ....runtime.futures import Future
-from ...groups import new_subgroups
+from ...groups.making import new_subgroups
 from .default_hooks import _allreduce_fut
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]

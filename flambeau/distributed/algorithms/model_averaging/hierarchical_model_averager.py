@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....c10d.process_group import ProcessGroup
-from ...groups import get_world_size, new_subgroups
+from ...groups.making import new_subgroups
+from ...groups.queries import get_world_size
 from .averagers import ModelAverager
 from .utils import average_parameters_or_parameter_groups
 

@@ -12,7 +12,7 @@ from ....c10d.world import default_group
 from ....engine.grad_mode import no_grad
 from ....nn.parameter import Parameter
 from ...collectives import all_reduce
-from ...groups import _rank_not_in_group, get_world_size
+from ...groups.queries import _rank_not_in_group, get_world_size
 
 __all__ = ["average_parameters", "average_parameters_or_parameter_groups", "get_params_to_average"]
 

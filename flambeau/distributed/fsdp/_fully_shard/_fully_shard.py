@@ -9,7 +9,7 @@ from ...._tensor.parameter import Parameter
 from ....nn.modules.container import ModuleDict, ModuleList
 from ....nn.modules.module import Module
 from ...device_mesh import DeviceMesh, init_device_mesh
-from ...groups import get_world_size
+from ...groups.queries import get_world_size
 from ._fsdp_api import MixedPrecisionPolicy, OffloadPolicy
 from ._fsdp_mesh import DataParallelMesh, check_mesh, size_after_forward
 from ._fsdp_param import FSDPParam

@@ -1,8 +1,7 @@
-"""Process groups: the default one, groups of some of its processes, and what programs ask about them."""
+"""Process groups: the default one and groups of some of its processes, made and ended."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import sys
@@ -11,365 +10,28 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
 
-from ..c10d.backend import DEFAULT_TIMEOUT
-from ..c10d.gloo import ProcessGroupGloo, ProcessGroupMPI, uses_mpi
-from ..c10d.process_group import ProcessGroup
-from ..c10d.stores import HashStore, PrefixStore, Store
-from ..c10d.transport.mpi_transport import launched_by_mpi
-from ..c10d.transport.mpi_transport import world as mpi_world
-from ..c10d.world import GroupMember, default_group, world
-from ..switches import get_num_threads, set_num_threads
-from .backends import Backend, BackendConfig
-from .rendezvous import rendezvous
-
-__all__ = ["destroy_process_group", "get_backend", "get_backend_config", "get_global_rank", "get_group_rank",
-           "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
-           "init_process_group", "is_available", "is_initialized", "is_torchelastic_launched", "new_group",
-           "new_subgroups", "new_subgroups_by_enumeration"]
-
-_MASTER_TAG = 17  # of the MPI groups that hold all processes
-
-
-def is_available() -> bool:
-    """Whether there are process groups: True.
-
-    >>> import flambeau as torch
-    >>> torch.distributed.is_available()
-    True
-    """
-    return True
-
-
-def is_initialized() -> bool:
-    """Whether there is a default process group.
-
-    >>> import flambeau as torch
-    >>> torch.distributed.is_initialized()
-    False
-    """
-    return world.default is not None
-
-
-def is_torchelastic_launched() -> bool:
-    """Whether `torchrun` started this process."""
-    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
-
-
-def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The rank within this machine, of the environment variable LOCAL_RANK.
-
-    Args:
-        fallback_rank: the rank if the variable is not set.
-
-    Raises:
-        RuntimeError: the variable is not set, and there is no fallback.
-    """
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
-    if fallback_rank is not None:
-        return int(fallback_rank)
-    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
-                       "`get_node_local_rank` to work, assuming you are not running in a multi-device context and want "
-                       "the code to run locally instead.")
-
-
-# ----- queries -----------------------------------------------------------------------------
-
-
-_get_default_group = default_group
-
-
-def _get_default_store() -> Store:
-    default_group()
-    return world.stores[world.default]
-
-
-def _rank_not_in_group(group: Any) -> bool:
-    return group is not None and group == GroupMember.NON_GROUP_MEMBER
-
-
-def _warn_not_in_group(operation: str) -> None:
-    rank = -1 if world.default is None else world.default.rank()
-    warnings.warn(f"Running {operation} on global rank {rank} which does not belong to the given group.", stacklevel=3)
-
-
-def _group_or_default_group(group: ProcessGroup | None = None) -> ProcessGroup:
-    return default_group() if group is None else group
-
-
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The rank in a group of a process.
-
-    Args:
-        group: the group.
-        global_rank: the process's rank in the default group.
-
-    Raises:
-        ValueError: the process is not in the group, or the group is not known (PyTorch's texts).
-    """
-    if group is world.default:
-        return global_rank
-    if group not in world.ranks:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    ranks = world.ranks[group]
-    if global_rank not in ranks:
-        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
-    return ranks[global_rank]
-
-
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The rank in the default group of a process.
-
-    Args:
-        group: a group.
-        group_rank: the process's rank in it.
-
-    Raises:
-        ValueError: the group has no such rank, or is not known (PyTorch's texts).
-    """
-    if group is world.default:
-        return group_rank
-    if group not in world.ranks:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    for rank, own in world.ranks[group].items():
-        if own == group_rank:
-            return rank
-    raise ValueError(f"Group rank {group_rank} is not part of group {group}")
-
-
-def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """The ranks in the default group of a group's processes, in the group's order.
-
-    Args:
-        group: the group; the default one if None.
-    """
-    return list(world.ranks[_group_or_default_group(group)])
-
-
-def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's rank in a group; -1 if it is not in it.
-
-    Args:
-        group: the group; the default one if None.
-
-    Raises:
-        ValueError: there is no default process group.
-    """
-    if _rank_not_in_group(group):
-        return -1
-    rank = default_group().rank()
-    return rank if group is None or group is world.default else get_group_rank(group, rank)
-
-
-def get_world_size(group: ProcessGroup | None = None) -> int:
-    """The number of a group's processes; -1 if this process is not in it.
-
-    Args:
-        group: the group; the default one if None.
-
-    Raises:
-        ValueError: there is no default process group.
-    """
-    return -1 if _rank_not_in_group(group) else _get_group_size(group)
-
-
-def _get_group_size(group: ProcessGroup | None) -> int:
-    return _group_or_default_group(group).size()
-
-
-def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name of a group's backend.
-
-    Args:
-        group: the group; the default one if None.
-
-    Raises:
-        ValueError: there is no default process group, or this process is not in the group.
-    """
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        raise ValueError("Invalid process group specified")
-    return Backend(world.backends[pg])
-
-
-def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """The backends of a group, by type of device.
-
-    Args:
-        group: the group; the default one if None.
-    """
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        raise ValueError("Invalid process group specified")
-    return str(world.configs[pg])
-
-
-def get_pg_count() -> int:
-    """The number of names that were given to groups."""
-    return world.count
-
-
-def _device_capability(group: ProcessGroup | None = None) -> list[str]:
-    return [device.type for device in _group_or_default_group(group)._device_types]
-
-
-def _get_pg_default_device(group: ProcessGroup | None = None) -> Any:
-    from ..devices import device
-
-    return device("cpu")
-
-
-def _get_object_coll_device(group: ProcessGroup | None = None) -> str:
-    return "cpu"
-
-
-# ----- names -------------------------------------------------------------------------------
-
-
-def _hash_ranks_to_str(ranks: Sequence[int]) -> str:
-    digest = hashlib.sha1("_".join(map(str, ranks)).encode(), usedforsecurity=False)
-    digest.update(f"_{len(world.names)}".encode())
-    return digest.hexdigest()
-
-
-def _process_group_name(ranks: Sequence[int], use_hashed_name: bool) -> str:
-    name = _hash_ranks_to_str(ranks) if use_hashed_name else str(world.count)
-    world.count += 1
-    return name
-
-
-def _get_process_group_name(pg: ProcessGroup) -> str:
-    return world.names.get(pg, "None")
-
-
-def _get_process_group_store(pg: ProcessGroup) -> Store:
-    return world.stores[pg]
-
-
-def _get_group_tag(pg: ProcessGroup) -> str:
-    return world.tags[pg].removeprefix("user:")
-
-
-def _resolve_process_group(group_name: str) -> ProcessGroup:
-    for pg, name in world.names.items():
-        if name == group_name:
-            return cast(ProcessGroup, pg)
-    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
-
-
-def _find_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int]) -> ProcessGroup | None:
-    if tag and not tag.startswith(("ptd:", "user:")):
-        tag = f"user:{tag}"
-    for pg, own in world.tags.items():
-        if own == tag and list(world.ranks[pg]) == list(ranks):
-            return cast(ProcessGroup, pg)
-    return None
-
-
-def _find_or_create_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int], stride: int) -> ProcessGroup:
-    """The group with a tag of those `stride` ranks among which this process is; it is made if there is none."""
-    if len(ranks) % stride:
-        raise ValueError(f"The provided group_size={len(ranks)} does not evenly divide the given stride={stride}")
-    rank = get_rank()
-    own = next((sorted(ranks[i:i + stride]) for i in range(0, len(ranks), stride) if rank in ranks[i:i + stride]), None)
-    if own is None:
-        raise AssertionError("rankset doesn't include the current node")
-    found = _find_pg_by_ranks_and_tag(tag, own)
-    if found is not None:
-        return found
-    if not tag:
-        raise ValueError("Cannot automatically create PG with empty tag")
-    return cast(ProcessGroup, _new_group_with_tag(own, pg_tag=tag))
-
-
-def _check_valid_timeout(timeout: Any) -> None:
-    if not isinstance(timeout, timedelta):
-        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
-
-
-def _set_pg_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
-    """Set how long the collectives of a group may take."""
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        raise ValueError("Invalid process group specified")
-    if not isinstance(timeout, timedelta):
-        raise AssertionError("timeout must be a timedelta")
-    pg.set_timeout(timeout)
-
-
-# ----- making and ending groups ------------------------------------------------------------
-
-
-def _make_backend(name: str, store: Store, rank: int, size: int, ranks: Sequence[int], timeout: timedelta,
-                  options: Any) -> Any:
-    """A backend of a group.
-
-    Raises:
-        RuntimeError: there is no such backend here (PyTorch's texts).
-    """
-    if name == Backend.GLOO:
-        tag = int(hashlib.sha1(f"{ranks}{world.count}".encode(), usedforsecurity=False).hexdigest()[:4], 16)
-        chosen = options if isinstance(options, ProcessGroupGloo.Options) else timeout
-        if uses_mpi(_global_size(size, ranks)):
-            from ..c10d.transport.mpi_transport import MPITransport
-
-            return ProcessGroupGloo(store, rank, size, chosen, MPITransport(list(ranks) or list(range(size)), tag))
-        return ProcessGroupGloo(store, rank, size, chosen)
-    if name == Backend.MPI:
-        return ProcessGroupMPI(store, list(ranks) or None, timeout, _MASTER_TAG + world.count)
-    if name in (Backend.NCCL, Backend.UCC, Backend.XCCL):
-        raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
-    creator, extended = Backend._plugins.get(name.upper(), (None, False))
-    assert creator is not None, f"Unknown backend type {name}"
-    if not extended:
-        return creator(store, rank, size, timeout)
-    described = _DistributedBackendOptions()
-    described.store, described.group_rank, described.group_size, described.timeout = store, rank, size, timeout
-    described.global_ranks_in_group = list(ranks)
-    return creator(described, options)
-
-
-def _global_size(size: int, ranks: Sequence[int]) -> int:
-    return size if world.default is None else world.default.size()
-
-
-class _DistributedBackendOptions:
-    """What a backend of a program is made of."""
-
-    store: Any = None
-    group_rank = group_size = -1
-    timeout: Any = None
-    group_id = ""
-    global_ranks_in_group: Sequence[int] = ()
-
-
-def _make_group(size: int, rank: int, ranks: Sequence[int], backend: str, store: Store, name: str, timeout: timedelta,
-                options: Any, tag: str | None, description: str | None) -> ProcessGroup:
-    """A registered group; `ranks` are empty for the default one."""
-    if name in world.names.values():
-        raise ValueError(f"The specified group name {name} has already been created, please use a different group name")
-    config = BackendConfig(backend)
-    prefixed = PrefixStore(f"{name}/", store)
-    makers = config.get_device_backend_map()
-    made: dict[str, Any] = {}
-    for kind, each in makers.items():
-        if each not in made and not (kind == "cuda" and each == Backend.NCCL and "cpu" in makers and len(makers) > 1):
-            made[each] = _make_backend(each, PrefixStore(f"{kind}/", prefixed), rank, size, ranks, timeout, options)
-    first = next(iter(made.values()))
-    if isinstance(first, ProcessGroup):  # a program's own process group
-        pg = first
-    else:
-        if rank < 0:  # MPI has decided
-            rank, size = first.rank(), first.size()
-        pg = ProcessGroup(prefixed, rank, size)
-        for kind, each in makers.items():
-            if each in made:
-                pg._register_backend(kind, Backend.backend_type_map.get(each, ProcessGroup.CUSTOM), made[each])
-    pg._set_group_name(name)
-    pg._set_group_desc(description or "undefined")
-    world.backends[pg], world.stores[pg], world.names[pg], world.configs[pg] = backend, prefixed, name, str(config)
-    world.tags[pg] = "" if not ranks else f"user:{tag}" if tag else f"ptd:{name}"
-    return pg
+from ...c10d.backend import DEFAULT_TIMEOUT
+from ...c10d.mpi import uses_mpi
+from ...c10d.process_group import ProcessGroup
+from ...c10d.stores import HashStore, PrefixStore, Store
+from ...c10d.transport.mpi_transport import launched_by_mpi
+from ...c10d.transport.mpi_transport import world as mpi_world
+from ...c10d.world import GroupMember, default_group, world
+from ...switches import get_num_threads, set_num_threads
+from ..backends import Backend
+from ..rendezvous import rendezvous
+from .backends import _make_group
+from .queries import (
+    _check_valid_timeout,
+    _find_pg_by_ranks_and_tag,
+    _process_group_name,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    is_initialized,
+)
+
+__all__ = ["destroy_process_group", "init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration"]
 
 
 def _environment_of_mpi() -> tuple[int, int] | None:
@@ -552,6 +214,22 @@ def _default_store_beside_groups() -> Store:
     """The store of the default group without its prefix, below which groups have theirs."""
     store = world.stores[world.default]
     return store.underlying_store if isinstance(store, PrefixStore) else store
+
+
+def _find_or_create_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int], stride: int) -> ProcessGroup:
+    """The group with a tag of those `stride` ranks among which this process is; it is made if there is none."""
+    if len(ranks) % stride:
+        raise ValueError(f"The provided group_size={len(ranks)} does not evenly divide the given stride={stride}")
+    rank = get_rank()
+    own = next((sorted(ranks[i:i + stride]) for i in range(0, len(ranks), stride) if rank in ranks[i:i + stride]), None)
+    if own is None:
+        raise AssertionError("rankset doesn't include the current node")
+    found = _find_pg_by_ranks_and_tag(tag, own)
+    if found is not None:
+        return found
+    if not tag:
+        raise ValueError("Cannot automatically create PG with empty tag")
+    return cast(ProcessGroup, _new_group_with_tag(own, pg_tag=tag))
 
 
 def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None,

@@ -1,120 +1,40 @@
-"""`ProcessGroupGloo` and `ProcessGroupMPI`: collectives on the CPU, through shared memory, sockets or MPI."""
+"""`ProcessGroupGloo`: collectives on the CPU, through shared memory, sockets or MPI."""
 
 from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..devices import strided
-from . import algorithms
-from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
-from .faults import cause
-from .memory import Target, array_of, divide, read, scatter_into
-from .options import (
+from ...devices import strided
+from .. import algorithms
+from ..memory import Target, array_of, divide, read, scatter_into
+from ..options import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
     AllreduceOptions,
     AllToAllOptions,
-    BarrierOptions,
     BroadcastOptions,
     GatherOptions,
     ReduceOptions,
     ReduceScatterOptions,
     ScatterOptions,
+    arguments,
+    with_options,
 )
-from .profiling import in_profile, recorded
-from .reduce_op import Combine, RedOpType, as_real, combine, kind_of
-from .sparse_reduction import all_reduce_sparse
-from .stores.store import Store
-from .transport.mpi_transport import MPITransport, launched_by_mpi
-from .transport.shared_memory_transport import share_memory
-from .transport.socket_transport import SocketTransport
-from .transport.transport import Deadline, Transport
-from .work import ReceiveWork, Work, WorkQueue
-
-_COLLECTIVE = 1 << 63  # the bit of tags that tells collectives from messages of programs
+from ..profiling import recorded
+from ..reduce_op import Combine, RedOpType, as_real, combine, kind_of
+from ..sparse_reduction import all_reduce_sparse
+from ..transport.transport import Deadline, Transport
+from ..work import Work
+from .backend import GlooBackend
+from .checks import Checks, sizes_text, type_text
 
 
-def _sizes(tensor: Any) -> str:
-    return "(" + ", ".join(map(str, tensor.shape)) + ")"
-
-
-def _type(tensor: Any) -> str:
-    name = tensor.dtype.name
-    return (f"TensorOptions(dtype={dtypes.C_NAMES.get(name, name)}, device=cpu, layout=Strided, "
-            "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))")
-
-
-class _Checks:
-    """The checks of one collective, with the texts of PyTorch's errors."""
-
-    def __init__(self, operation: str) -> None:
-        self.operation = operation
-
-    def fail(self, text: str) -> None:
-        """Raise RuntimeError."""
-        raise RuntimeError(f"ProcessGroupGloo::{self.operation}: {text}")
-
-    def root(self, root: int, size: int) -> None:
-        """Check a root's rank."""
-        if not 0 <= root < size:
-            self.fail(f"invalid root rank: {root}")
-
-    def root_tensor(self, index: int, count: int) -> None:
-        """Check which of a process's tensors is the root's."""
-        if not 0 <= index < count:
-            self.fail(f"invalid root tensor: {index}")
-
-    def same_layout(self, tensors: Sequence[Any]) -> None:
-        """Check that tensors have the layout of the first one."""
-        for i, tensor in enumerate(tensors):
-            if tensor.layout is not tensors[0].layout:
-                self.fail(f"invalid tensor layout at index {i}")
-
-    def not_empty(self, tensors: Sequence[Any]) -> None:
-        """Check that there are tensors."""
-        if not tensors:
-            self.fail("requires non-empty tensor list")
-
-    def single(self, tensors: Sequence[Any], what: str = "tensor") -> None:
-        """Check that there is one tensor."""
-        if len(tensors) != 1:
-            self.fail(f"requires a single-element {what} list")
-
-    def alike(self, tensors: Sequence[Any], model: Any) -> None:
-        """Check that tensors have the dtype and shape of a model."""
-        for i, tensor in enumerate(tensors):
-            if tensor.dtype != model.dtype:
-                self.fail(f"invalid tensor type at index {i} (expected {_type(model)}, got {_type(tensor)})")
-            if tensor.shape != model.shape:
-                self.fail(f"invalid tensor size at index {i} (expected {_sizes(model)}, got {_sizes(tensor)})")
-
-    def dense(self, tensors: Sequence[Any]) -> None:
-        """Check that tensors are dense."""
-        for tensor in tensors:
-            try:
-                array_of(tensor)
-            except RuntimeError as error:
-                self.fail(str(error))
-
-
-class _GlooOptions(BackendOptions):
-    """Options of `ProcessGroupGloo`."""
-
-    def __init__(self, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
-        super().__init__("gloo", timeout)
-        self._devices: list[Any] = []
-        self._threads = 2
-
-
-class ProcessGroupGloo(Backend):
+class ProcessGroupGloo(GlooBackend):
     """Collectives on the CPU.
 
     Args:
@@ -132,88 +52,6 @@ class ProcessGroupGloo(Backend):
     True
     """
 
-    _Options = _GlooOptions
-    Options: type[BackendOptions] = _GlooOptions
-
-    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta | BackendOptions = DEFAULT_TIMEOUT,
-                 transport: Transport | None = None) -> None:
-        super().__init__(rank, size)
-        self._options = timeout if isinstance(timeout, BackendOptions) else _GlooOptions(timeout)
-        self._store = store
-        if transport is None:
-            transport, self._collectives = _connect(store.clone() if size > 1 else store, rank, size,
-                                                    self._options._timeout)
-        else:
-            self._collectives = transport
-        self._transport: Transport = transport
-        self._works = WorkQueue()
-        self._sequence = 0
-
-    @staticmethod
-    def create_default_device(lazy_init: bool = False) -> Any:
-        """What connects processes by default."""
-        return None
-
-    @staticmethod
-    def create_device(hostname: str = "", interface: str = "", lazy_init: bool = False) -> Any:
-        """What connects processes on one interface, which GLOO_SOCKET_IFNAME sets here."""
-        return None
-
-    # ----- running ---------------------------------------------------------------------------
-
-    def _set_sequence_number_for_group(self) -> None:
-        self._sequence = 0
-
-    def _get_sequence_number_for_group(self) -> int:
-        return self._sequence
-
-    @property
-    def bytes_sent(self) -> int:
-        """The payload bytes that this process sent to others of the group."""
-        return sum(each.bytes_sent for each in {self._transport, self._collectives})
-
-    def _deadline(self, timeout: timedelta | None) -> Deadline:
-        chosen = self._options._timeout if timeout is None or timeout < timedelta(0) else timeout
-        return Deadline(chosen.total_seconds())
-
-    def _start(self, opts: Any, run: Callable[[Transport, int, Deadline], None], results: list[Any]) -> Work:
-        """Run a collective in its turn, beside the caller if its options say so."""
-        self._sequence += 1
-        net, tag, timeout = self._collectives, _COLLECTIVE | self._sequence, opts.timeout
-
-        number = self._sequence
-
-        def task() -> list[Any]:
-            try:
-                run(net, tag, self._deadline(timeout))
-            except RuntimeError as error:
-                if net.direct:  # all wait for all: the error names who is missing
-                    raise
-                known = cause(error, self._store, number, self._rank, self._size)
-                if known is error:
-                    raise
-                raise known from error
-            return results
-
-        task = in_profile(task)
-        return self._works.start(task) if opts.asyncOp else self._works.run(task)
-
-    def abort(self) -> None:
-        self._works.close()
-        self._collectives.close()
-        self._transport.close()
-
-    def _wait_for_pending_works(self) -> None:
-        self._works.drain()
-
-    def shutdown(self) -> None:
-        self._works.drain()
-        self._works.close()
-        self._collectives.close()
-        self._transport.close()
-
-    # ----- collectives -----------------------------------------------------------------------
-
     def _reduction(self, opts: Any, array: np.ndarray) -> Combine:
         return combine(kind_of(opts.reduceOp), as_real(array[:0]).dtype)
 
@@ -229,8 +67,8 @@ class ProcessGroupGloo(Backend):
     @recorded("allreduce_", "all_reduce")
     def allreduce(self, tensors: Any, opts: Any = None, *, op: Any = None, timeout: Any = None) -> Work:
         """Reduce tensors over all processes, in place; those of one call are reduced together, too."""
-        tensors, opts = _arguments(tensors, opts, AllreduceOptions, op=op, timeout=timeout)
-        checks = _Checks("allreduce")
+        tensors, opts = arguments(tensors, opts, AllreduceOptions, op=op, timeout=timeout)
+        checks = Checks("allreduce")
         checks.not_empty(tensors)
         checks.same_layout(tensors)
         if tensors[0].is_sparse:
@@ -254,7 +92,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
-    def _allreduce_sparse(self, tensors: Any, opts: Any, checks: _Checks) -> Work:
+    def _allreduce_sparse(self, tensors: Any, opts: Any, checks: Checks) -> Work:
         checks.alike(tensors[1:], tensors[0])
         if kind_of(opts.reduceOp) != RedOpType.SUM:
             checks.fail("unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)")
@@ -267,8 +105,8 @@ class ProcessGroupGloo(Backend):
     @recorded("allreduce_coalesced_", "all_reduce")
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         """Reduce each of several tensors over all processes, in place, as one array."""
-        tensors, opts = _arguments(tensors, opts, AllreduceCoalescedOptions)
-        checks = _Checks("allreduce_coalesced")
+        tensors, opts = arguments(tensors, opts, AllreduceCoalescedOptions)
+        checks = Checks("allreduce_coalesced")
         if not tensors:
             checks.fail("requires non-empty tensor list")
         checks.same_layout(tensors)
@@ -290,8 +128,8 @@ class ProcessGroupGloo(Backend):
     @recorded("broadcast_", "broadcast")
     def broadcast(self, tensors: Any, opts: Any = None, *, root: int | None = None, timeout: Any = None) -> Work:
         """Copy a tensor from one process to all."""
-        tensors, opts = _arguments(tensors, opts, BroadcastOptions, root=root, timeout=timeout)
-        checks = _Checks("broadcast")
+        tensors, opts = arguments(tensors, opts, BroadcastOptions, root=root, timeout=timeout)
+        checks = Checks("broadcast")
         checks.root(opts.rootRank, self._size)
         checks.root_tensor(opts.rootTensor, len(tensors))
         checks.dense(tensors)
@@ -313,8 +151,8 @@ class ProcessGroupGloo(Backend):
     def reduce(self, tensors: Any, opts: Any = None, *, root: int | None = None, op: Any = None,
                timeout: Any = None) -> Work:
         """Reduce a tensor over all processes at one of them."""
-        tensors, opts = _arguments(tensors, opts, ReduceOptions, root=root, op=op, timeout=timeout)
-        checks = _Checks("reduce")
+        tensors, opts = arguments(tensors, opts, ReduceOptions, root=root, op=op, timeout=timeout)
+        checks = Checks("reduce")
         checks.root(opts.rootRank, self._size)
         checks.root_tensor(opts.rootTensor, len(tensors))
         checks.single(tensors)
@@ -337,8 +175,8 @@ class ProcessGroupGloo(Backend):
         """Give all processes the tensors of all."""
         if not isinstance(input_tensors, (list, tuple)):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
-        opts = _options(opts, AllgatherOptions, timeout)
-        checks = _Checks("allgather")
+        opts = with_options(opts, AllgatherOptions, timeout)
+        checks = Checks("allgather")
         if not input_tensors:
             checks.fail("requires non-empty input tensor list")
         if len(input_tensors) != len(output_tensors):
@@ -365,8 +203,8 @@ class ProcessGroupGloo(Backend):
     @recorded("allgather_coalesced_", "all_gather", inputs=1)
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
         """Give all processes several tensors of all: output `i` of rank `r` is `output_lists[r][i]`."""
-        opts = _options(opts, AllgatherOptions)
-        checks = _Checks("allgather_coalesced")
+        opts = with_options(opts, AllgatherOptions)
+        checks = Checks("allgather_coalesced")
         if not input_list:
             checks.fail("requires non-empty input tensor list")
         if len(output_lists) != self._size:
@@ -376,10 +214,11 @@ class ProcessGroupGloo(Backend):
                 checks.fail(f"invalid output size: (expected length {len(input_list)}, got {len(outputs)})")
             for i, (output, each) in enumerate(zip(outputs, input_list, strict=True)):
                 if output.shape != each.shape:
-                    checks.fail(f"invalid size of output tensor at index {i} (expected length {_sizes(each)}, "
-                                f"got {_sizes(output)})")
+                    checks.fail(f"invalid size of output tensor at index {i} (expected length {sizes_text(each)}, "
+                                f"got {sizes_text(output)})")
                 if output.dtype != each.dtype:
-                    checks.fail(f"invalid tensor type at index {i} (expected {_type(each)}, got {_type(output)})")
+                    checks.fail(f"invalid tensor type at index {i} (expected {type_text(each)}, "
+                                f"got {type_text(output)})")
         checks.dense(input_list)
 
         def run(net: Transport, tag: int, deadline: Deadline) -> None:
@@ -395,10 +234,10 @@ class ProcessGroupGloo(Backend):
     @recorded("_allgather_base_", "all_gather", inputs=1)
     def _allgather_base(self, output: Any, input: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Give all processes the tensors of all, joined into one."""
-        opts = _options(opts, AllgatherOptions, timeout)
-        checks = _Checks("allgather")
+        opts = with_options(opts, AllgatherOptions, timeout)
+        checks = Checks("allgather")
         if output.dtype != input.dtype:
-            checks.fail(f"invalid tensor type at index 0 (expected {_type(input)}, got {_type(output)})")
+            checks.fail(f"invalid tensor type at index 0 (expected {type_text(input)}, got {type_text(output)})")
         parts = output.chunk(self._size) if output.ndim else (output,)
         if len(parts) != self._size:
             checks.fail(f"invalid output tensor list at index 0 (expected length {self._size}, got {len(parts)})")
@@ -417,8 +256,8 @@ class ProcessGroupGloo(Backend):
     @recorded("allgather_into_tensor_coalesced_", "all_gather", inputs=1)
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `all_gather_into_tensor` as one."""
-        opts = _options(opts, AllgatherOptions)
-        _Checks("allgather_into_tensor_coalesced").dense([*outputs, *inputs])
+        opts = with_options(opts, AllgatherOptions)
+        Checks("allgather_into_tensor_coalesced").dense([*outputs, *inputs])
 
         def run(net: Transport, tag: int, deadline: Deadline) -> None:
             for output, each in zip(outputs, inputs, strict=True):
@@ -434,12 +273,12 @@ class ProcessGroupGloo(Backend):
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                timeout: Any = None) -> Work:
         """Copy the tensors of all processes to one of them."""
-        opts = _options(opts, GatherOptions, timeout)
+        opts = with_options(opts, GatherOptions, timeout)
         if not isinstance(input_tensors, (list, tuple)):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         if root is not None:
             opts.rootRank = root
-        checks = _Checks("gather")
+        checks = Checks("gather")
         checks.root(opts.rootRank, self._size)
         if len(input_tensors) != 1:
             checks.fail("requires a single-element input tensor list")
@@ -468,12 +307,12 @@ class ProcessGroupGloo(Backend):
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                 timeout: Any = None) -> Work:
         """Copy one tensor to each process from one of them."""
-        opts = _options(opts, ScatterOptions, timeout)
+        opts = with_options(opts, ScatterOptions, timeout)
         if not isinstance(output_tensors, (list, tuple)):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         if root is not None:
             opts.rootRank = root
-        checks = _Checks("scatter")
+        checks = Checks("scatter")
         checks.root(opts.rootRank, self._size)
         if len(output_tensors) != 1:
             checks.fail("requires a single-element output tensor list")
@@ -515,7 +354,7 @@ class ProcessGroupGloo(Backend):
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, op: Any = None,
                        timeout: Any = None) -> Work:
         """Reduce one tensor for each process; the tensors may differ in shape."""
-        opts = _options(opts, ReduceScatterOptions, timeout)
+        opts = with_options(opts, ReduceScatterOptions, timeout)
         if not isinstance(output_tensors, (list, tuple)):
             output_tensors, input_tensors = [output_tensors], [input_tensors]
         if op is not None:
@@ -527,7 +366,7 @@ class ProcessGroupGloo(Backend):
         inputs, output = input_tensors[0], output_tensors[0]
         if len(inputs) != self._size:
             raise RuntimeError("invalid input tensor list size, must be world size")
-        checks = _Checks("reduce_scatter")
+        checks = Checks("reduce_scatter")
         checks.dense([*inputs, output])
         if inputs[self._rank].shape != output.shape:
             own, theirs = (" ".join(map(str, each.shape)) for each in (output, inputs[self._rank]))
@@ -540,14 +379,14 @@ class ProcessGroupGloo(Backend):
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, *, op: Any = None,
                              timeout: Any = None) -> Work:
         """Reduce a tensor, of which each process keeps one part."""
-        opts = _options(opts, ReduceScatterOptions, timeout)
+        opts = with_options(opts, ReduceScatterOptions, timeout)
         if op is not None:
             opts.reduceOp = op
         if output.numel() * self._size != input.numel():
             first = (each.shape[0] if each.ndim else 1 for each in (output, input))
             theirs, own = next(first) * self._size, next(first)
             raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({theirs} vs. {own}). ")
-        _Checks("_reduce_scatter_base").dense([output, input])
+        Checks("_reduce_scatter_base").dense([output, input])
         run = self._reduce_scattered(opts, output, functools.partial(self._even_parts, input), input)
         return self._start(opts, run, [output])
 
@@ -557,7 +396,7 @@ class ProcessGroupGloo(Backend):
     @recorded("reduce_scatter_tensor_coalesced_", "reduce_scatter", inputs=1)
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `reduce_scatter_tensor` as one."""
-        opts = _options(opts, ReduceScatterOptions)
+        opts = with_options(opts, ReduceScatterOptions)
         runs = [self._reduce_scattered(opts, output, functools.partial(self._even_parts, each), each)
                 for output, each in zip(outputs, inputs, strict=True)]
 
@@ -570,8 +409,8 @@ class ProcessGroupGloo(Backend):
     @recorded("alltoall_", "all_to_all", inputs=1)
     def alltoall(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Send a tensor to each process and receive one of each."""
-        opts = _options(opts, AllToAllOptions, timeout)
-        checks = _Checks("alltoall")
+        opts = with_options(opts, AllToAllOptions, timeout)
+        checks = Checks("alltoall")
         for what, tensors in (("input", input_tensors), ("output", output_tensors)):
             if len(tensors) != self._size:
                 checks.fail(f"{what} tensor list size {len(tensors)} does not match world size {self._size}")
@@ -608,16 +447,16 @@ class ProcessGroupGloo(Backend):
                       input_split_sizes: Sequence[int],
                       opts: Any = None, *, timeout: Any = None) -> Work:
         """Send a part of a tensor to each process and receive a part of another of each."""
-        opts = _options(opts, AllToAllOptions, timeout)
+        opts = with_options(opts, AllToAllOptions, timeout)
         if output.dtype != input.dtype:
-            _Checks("alltoall_base").fail(
-                f"invalid tensor type at index 0 (expected {_type(input)}, got {_type(output)})")
+            Checks("alltoall_base").fail(
+                f"invalid tensor type at index 0 (expected {type_text(input)}, got {type_text(output)})")
         outgoing = self._split(input, input_split_sizes)
         incoming = self._split(output, output_split_sizes)
         if incoming[self._rank] != outgoing[self._rank]:
-            _Checks("alltoall_base").fail(f"{outgoing[self._rank]} elements are sent to rank {self._rank} itself, "
+            Checks("alltoall_base").fail(f"{outgoing[self._rank]} elements are sent to rank {self._rank} itself, "
                                           f"which expects {incoming[self._rank]}")
-        _Checks("alltoall_base").dense([output, input])
+        Checks("alltoall_base").dense([output, input])
 
         def run(net: Transport, tag: int, deadline: Deadline) -> None:
             target = Target(output)
@@ -626,170 +465,10 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [output])
 
-    @recorded("barrier", "barrier")
-    def barrier(self, opts: Any = None, *, timeout: Any = None) -> Work:
-        """Wait until all processes have called this."""
-        return self._start(_options(opts, BarrierOptions, timeout), algorithms.barrier, [])
-
-    @recorded("monitored_barrier_", "monitored_barrier")
-    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait until all processes have called this; rank 0 names those that have not.
-
-        Args:
-            timeout: how long rank 0 waits for the others.
-            wait_all_ranks: whether it names all that are missing, not the first.
-
-        Raises:
-            RuntimeError: a process is missing (PyTorch's text).
-        """
-        deadline = self._deadline(timeout)
-
-        def run(net: Transport, tag: int, _: Deadline) -> None:
-            if net.rank:
-                try:
-                    net.send(0, tag, memoryview(b"\0"), deadline)
-                    net.expect(0, tag, memoryview(bytearray(1))).wait(deadline)
-                except RuntimeError as error:
-                    raise RuntimeError(
-                        f"Rank {net.rank} successfully reached monitoredBarrier, but received errors while waiting for "
-                        "send/recv from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: \n"
-                        f"{error}") from None
-                return
-            milliseconds = int(deadline.seconds * 1000)
-            receipts = {rank: net.expect(rank, tag, memoryview(bytearray(1))) for rank in range(1, net.size)}
-            missing = []
-            for rank, receipt in receipts.items():
-                try:
-                    receipt.wait(deadline)
-                except RuntimeError as error:
-                    if not deadline.seconds:
-                        raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after {milliseconds} ms.") from None
-                    if not wait_all_ranks:
-                        raise RuntimeError(f"[Rank 0]: Rank {rank} failed to pass monitoredBarrier in {milliseconds} ms"
-                                           f"\n Original exception: \n{error}") from None
-                    missing.append(str(rank))
-            if missing:
-                raise RuntimeError(f"[Rank 0]: Ranks {', '.join(missing)} failed to pass monitoredBarrier in "
-                                   f"{milliseconds} ms")
-            for rank in receipts:
-                net.send(rank, tag, memoryview(b"\0"), deadline)
-
-        opts = _options(None, BarrierOptions)
-        opts.asyncOp = False
-        self._start(opts, run, [])
-
-    # ----- messages --------------------------------------------------------------------------
-
-    @recorded("send", "send")
-    def send(self, tensors: Any, dstRank: int, tag: int = 0) -> Work:
-        """Send a tensor to one process."""
-        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        if len(tensors) != 1:
-            raise RuntimeError("ProcessGroupGloo::send takes a single tensor")
-        self._check_peer(dstRank)
-        work = Work()
-        self._transport.send(dstRank, tag & (_COLLECTIVE - 1), algorithms.as_bytes(read(tensors[0])),
-                             self._deadline(None))
-        work._finish(list(tensors))
-        return work
-
-    def _check_peer(self, rank: int) -> None:
-        if rank == self._rank:
-            raise RuntimeError(f"rank {rank} cannot exchange messages with itself")
-        if not 0 <= rank < self._size:
-            raise RuntimeError(f"invalid rank: {rank} is not in [0, {self._size})")
-
-    @recorded("recv_", "recv")
-    def recv(self, tensors: Any, srcRank: int, tag: int = 0) -> Work:
-        """Receive a tensor from one process."""
-        self._check_peer(srcRank)
-        return self._receive(tensors, srcRank, tag)
-
-    @recorded("recv_any_source_", "recvAnySource")
-    def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
-        """Receive a tensor from any process; the work's `_source_rank()` says which."""
-        return self._receive(tensors, None, tag)
-
-    def _receive(self, tensors: Any, source: int | None, tag: int) -> Work:
-        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        if len(tensors) != 1:
-            raise RuntimeError("ProcessGroupGloo::recv takes a single tensor")
-        target = Target(tensors[0])
-        receipt = self._transport.expect(source, tag & (_COLLECTIVE - 1), algorithms.as_bytes(target.flat))
-        deadline = self._deadline(None)
-
-        wait = in_profile(lambda: receipt.wait(deadline))
-
-        def receive() -> tuple[int, list[Any]]:
-            sender = wait()
-            target.store()
-            return sender, list(tensors)
-
-        return ReceiveWork(receive, receipt.arrived)
-
-
-class ProcessGroupMPI(ProcessGroupGloo):
-    """Collectives on the CPU, over MPI.
-
-    Args:
-        ranks: MPI's numbers of the processes; all of MPI's if None.
-        timeout: how long a collective may take.
-        tag: what tells groups apart that are made at the same time.
-    """
-
-    def __init__(self, store: Store, ranks: Sequence[int] | None = None, timeout: timedelta = DEFAULT_TIMEOUT,
-                 tag: int = 0) -> None:
-        from .transport.mpi_transport import world
-
-        transport = MPITransport(list(range(world().Get_size()) if ranks is None else ranks), tag)
-        super().__init__(store, transport.rank, transport.size, timeout, transport)
-        self._options.backend = "mpi"
-
-
-def _connect(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Transport, Transport]:
-    """What carries messages of programs, and what carries collectives."""
-    sockets = SocketTransport(store, rank, size, timeout)
-    if size > 1 and sockets.on_one_machine():
-        return sockets, share_memory(store, rank, size, timeout) or sockets
-    return sockets, sockets
-
 
 def _parts(flat: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
     ends = np.cumsum([0, *sizes])
     return [flat[ends[i]:ends[i + 1]] for i in range(len(sizes))]
 
 
-def _options(opts: Any, cls: type, timeout: Any = None) -> Any:
-    opts = cls() if opts is None else opts
-    if timeout is not None:
-        opts.timeout = timeout
-    return opts
-
-
-def _arguments(tensors: Any, opts: Any, cls: type, *, op: Any = None, root: int | None = None,
-               timeout: Any = None) -> tuple[list[Any], Any]:
-    """Tensors and options of a call, whose options may be single arguments."""
-    if opts is not None and not hasattr(opts, "asyncOp"):  # `allreduce(tensor, ReduceOp.SUM)`, `broadcast(tensor, 0)`
-        reduces = "reduce" in cls.__name__.lower()
-        op, root, opts = opts if reduces else op, root if reduces else opts, None
-    opts = _options(opts, cls, timeout)
-    if op is not None:
-        opts.reduceOp = op
-    if root is not None:
-        opts.rootRank = root
-    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors], opts
-
-
-def uses_mpi(size: int) -> bool:
-    """Whether MPI connects the processes of a world of this size: a launcher of MPI started them all."""
-    if not launched_by_mpi() or os.environ.get("TORCHELASTIC_RUN_ID"):
-        return False
-    try:
-        from .transport.mpi_transport import world
-
-        return bool(world().Get_size() == size)
-    except RuntimeError:
-        return False
-
-
-__all__ = ["ProcessGroupGloo", "ProcessGroupMPI", "uses_mpi"]
+__all__ = ["ProcessGroupGloo"]

@@ -1,0 +1,1 @@
+"""Process groups: made and ended in `making`, of `backends`; `queries` is what programs ask about them."""
