@@ -18,6 +18,8 @@ from ..dispatch.promotion import result_type
 from ..tensor import Tensor, wrap
 from .known_views import view_launch
 from .launch_makers import filling_launch, launch_of
+from .linalg_launches import CHECKED
+from .linalg_launches import MAKERS as LINALG_MAKERS
 from .recorded_calls import Filled, NodeTemplate, RecordedCall, Unlike, values_of
 from .without_promotion import conversion_of
 
@@ -185,6 +187,8 @@ def prepared(call: _Call | None) -> Any:
     """
     if call is None:
         return None
+    if call.several is None and call.steps[0][0].n_outputs > 1:
+        return _checked(call)
     values: list[Any] = list(call.arrays)
     launches: list[tuple[Any, tuple[int, ...]]] = []
     for (op, sources, params), template in zip(call.steps, call.templates, strict=True):
@@ -208,6 +212,17 @@ def prepared(call: _Call | None) -> Any:
     return _result_of(launches, call.last), None, recorded
 
 
+def _checked(call: _Call) -> Any:
+    """The launch of an operator's first result, where its second one was looked at; None if there is none."""
+    (op, sources, params), = call.steps
+    make = CHECKED.get(op.name)
+    slots = tuple([slot for slot, _ in sources])
+    if make is None or any(call.templates) or slots != tuple(range(len(call.arrays))):
+        return None
+    launch = make(*call.arrays, **{name: params.get(name, op.defaults[name]) for name in op.params})
+    return None if launch is None else (launch, None, None)
+
+
 def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> Any:
     """The launch of an operator; its kernel, where it has no launch.
 
@@ -216,7 +231,8 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
     """
     values = {name: params[name] if name in params else op.defaults[name] for name in op.params}
     values = {name: [] if value.__class__ is list else value for name, value in values.items()}
-    if op.kind != VIEW and not fills and all(x.__class__ is not ndarray or x.flags.c_contiguous for x in operands):
+    if op.kind != VIEW and not fills and (op.name in LINALG_MAKERS or all(
+            x.__class__ is not ndarray or x.flags.c_contiguous for x in operands)):
         launch = launch_of(op, operands, values)
         if launch is not None:
             return launch

@@ -13,6 +13,7 @@ from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
 from ..dispatch.array_kernels import arrays, kernel_of
 from .index_launches import INDEX_MAKERS
+from .linalg_launches import MAKERS as LINALG_MAKERS
 from .selection_launches import SELECTIONS, searchsorted
 from .without_promotion import conversion_of
 
@@ -209,7 +210,7 @@ def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool,
 
 
 _MAKERS: dict[str, Callable[..., Launch]] = {
-    **INDEX_MAKERS, "convolution": _convolution, "trace": _trace, "any": _logical(np.logical_or),
+    **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "any": _logical(np.logical_or),
     "all": _logical(np.logical_and),
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,

@@ -29,7 +29,7 @@ SMALL = frozenset(("cumsum", "cumprod", "softmax", "log_softmax", "logsumexp", "
 LAUNCHED = frozenset((
     "trace", "masked_fill", "scatter_add", "gather", "index_select", "index_fill", "index_add", "scatter", "addmm",
     "topk", "cummax", "cummin", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "flip", "diff"))
+    "binary_cross_entropy_with_logits", "flip", "diff", "linalg_qr", "linalg_solve_triangular"))
 #: the most layouts of one operator
 LAYOUTS = 256
 

@@ -22,6 +22,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
 from ..dispatch.handlers import host_elements
+from ..fastpath.repeated_calls import repeated
 from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
@@ -89,6 +90,7 @@ def _first_failure(info: Tensor) -> tuple[str, int] | None:
     return f"(Batch element {at}): ", int(flat[at])
 
 
+@repeated
 def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of square matrices, A⁻¹.
 
@@ -121,6 +123,7 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return linalg_inv(input, out=out)
 
 
+@repeated
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """The solution X of A X = B, or of X A = B if not `left`.
 
@@ -142,6 +145,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None 
     return _write_out(result, out, "_linalg_solve_ex")
 
 
+@repeated
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The Cholesky factor: L, lower triangular, with A = L Lᴴ.
 

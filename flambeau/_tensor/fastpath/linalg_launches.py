@@ -1,0 +1,128 @@
+"""Launches of factorizations and solutions of small matrices: LAPACK's ufuncs on memory of the result's layout.
+
+The bits are those of `kernels.lapack`: computed in float64, rounded to the dtype. A ufunc fills what fails with NaN; a
+launch gives None then, and the function itself raises.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errstate import run_quietly
+from ...kernels import lapack
+
+ndarray = np.ndarray
+empty, zeros, copyto, where = np.empty, np.zeros, np.copyto, np.where
+F64 = np.dtype(np.float64)
+_sum = np.add.reduce
+_ufuncs = lapack._lapack
+Launch = Callable[..., Any] | None
+
+
+@functools.lru_cache(256)
+def _lower(rows: int, columns: int, diagonal: int) -> ndarray:
+    """Whether elements are on or below a diagonal."""
+    return np.tri(rows, columns, diagonal, bool)
+
+
+def _new(shape: tuple[int, ...], dtype: np.dtype) -> ndarray:
+    """Memory for column-major matrices."""
+    return empty((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
+
+
+def _succeeded(x: ndarray) -> bool:
+    """Whether no matrix is filled with NaN."""
+    first = x.item(0) if x.ndim == 2 else _sum(x[..., 0, 0], None)
+    return bool(first == first)
+
+
+def _quiet(compute: Callable[..., Any]) -> Launch:
+    return lambda *arrays: run_quietly(compute, *arrays)
+
+
+def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
+    if upper or not lapack._is_square(a):
+        return None
+    shape, dtype, factorize = a.shape, a.dtype, _ufuncs.cholesky_lo
+
+    def compute(x: ndarray) -> Any:
+        factor = factorize(x, _new(shape, dtype), signature="d->d")
+        return factor if _succeeded(factor) else None
+
+    return _quiet(compute)
+
+
+def _inverse(a: ndarray, check_errors: bool) -> Launch:
+    if not lapack._is_square(a):
+        return None
+    shape, dtype, invert = a.shape, a.dtype, _ufuncs.inv
+
+    def compute(x: ndarray) -> Any:
+        inverse = invert(x, _new(shape, dtype), signature="d->d")
+        return inverse if _succeeded(inverse) else None
+
+    return _quiet(compute)
+
+
+def _solution_shape(a: ndarray, b: ndarray) -> bool:
+    """Whether LAPACK solves systems with matrices as right-hand sides, batch by batch."""
+    return (lapack._is_square(a) and lapack._is_plain(b) and a.dtype is b.dtype and a.shape[:-1] == b.shape[:-1])
+
+
+def _solution(a: ndarray, b: ndarray, left: bool, check_errors: bool) -> Launch:
+    if not left or not _solution_shape(a, b):
+        return None
+    shape, dtype, solve = b.shape, a.dtype, _ufuncs.solve
+
+    def compute(x: ndarray, y: ndarray) -> Any:
+        solution = solve(x, y, _new(shape, dtype), signature="dd->d")
+        return solution if _succeeded(solution) else None
+
+    return _quiet(compute)
+
+
+def _triangular_solution(a: ndarray, b: ndarray, upper: bool, left: bool, unitriangular: bool) -> Launch:
+    if not left or unitriangular or not _solution_shape(a, b):
+        return None
+    shape, dtype, solve, order = b.shape, a.dtype, _ufuncs.solve, a.shape[-1]
+    triangle = ~_lower(order, order, -1) if upper else _lower(order, order, 0)
+
+    def compute(x: ndarray, y: ndarray) -> Any:
+        read = zeros(x.shape, F64)
+        copyto(read, x, where=triangle)
+        solution = solve(read, y, _new(shape, dtype), signature="dd->d")
+        return solution if _succeeded(solution) else None
+
+    return _quiet(compute)
+
+
+def _qr(a: ndarray, mode: str) -> Launch:
+    if mode != "reduced" or not lapack._is_plain(a):
+        return None
+    rows, columns = a.shape[-2:]
+    rank, dtype = min(rows, columns), a.dtype
+    q_shape, r_shape = (*a.shape[:-1], rank), (*a.shape[:-2], rank, columns)
+    triangle = ~_lower(rank, columns, -1)
+    factorize, reduced = _ufuncs.qr_r_raw, _ufuncs.qr_reduced
+
+    def compute(x: ndarray) -> Any:
+        factors = x.astype(F64)
+        tau = factorize(factors, signature="d->d")
+        q = reduced(factors, tau, _new(q_shape, dtype), signature="dd->d")
+        r = zeros((*r_shape[:-2], columns, rank), dtype).swapaxes(-1, -2)
+        copyto(r, factors[..., :rank, :], "same_kind", triangle)
+        return q, r
+
+    return _quiet(compute)
+
+
+MAKERS: dict[str, Callable[..., Launch]] = {"linalg_qr": _qr, "linalg_solve_triangular": _triangular_solution}
+#: launches of the first result of operators whose second one says which matrices have none
+CHECKED: dict[str, Callable[..., Launch]] = {
+    "linalg_cholesky_ex": _cholesky, "linalg_inv_ex": _inverse, "linalg_solve_ex": _solution}
+
+__all__ = ["CHECKED", "MAKERS"]
