@@ -221,7 +221,7 @@ _MODULE_ALIASES = {
 
 #: modules of PyTorch that are left out; their names exist (`environment.absent_modules`)
 _LEFT_OUT = frozenset((
-    "_custom_ops", "_ops", "ao",
+    "_custom_ops", "ao",
     "numa", "package", "quantization",
 ))
 

@@ -6,8 +6,11 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor
-from ..trees import tree_leaves
+from .._tensor import Tensor, functions
+from .._tensor.dispatch.batched_tensor import BatchedTensor
+from ..ops.function_operators import HigherOrderOperator, recorder
+from ..trees import tree_leaves, tree_map
+from .flat_functions import FlatFunction, flat_operands
 
 __all__ = ["cond", "cond_op"]
 
@@ -39,8 +42,21 @@ def cond(pred: bool | int | float | Tensor, true_fn: Callable[..., Any], false_f
                                                           for leaf in tree_leaves(operands)):
         raise RuntimeError("Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of "
                            f"tensor leaves, but got {operands}.")
+    if isinstance(pred, Tensor) and recorder() is not None:
+        leaves, structure = flat_operands(operands)
+        branches = FlatFunction(true_fn, structure), FlatFunction(false_fn, structure)
+        return branches[0].unflatten(cond_op(pred, *branches, leaves))
+    if type(pred) is BatchedTensor:
+        return tree_map(lambda a, b: functions.where(pred, a, b), true_fn(*operands), false_fn(*operands))
     return (true_fn if builtins.bool(pred) else false_fn)(*operands)
 
 
-#: the operator that a handler of operators sees in PyTorch; here a branch is taken before any
-cond_op = cond
+class CondOp(HigherOrderOperator):
+    """`cond_op(pred, true_fn, false_fn, operands)`: the branches' results are tuples of tensors in graphs."""
+
+    def __init__(self) -> None:
+        super().__init__("cond")
+
+
+cond_op = CondOp()
+cond_op.py_impl("CompositeExplicitAutograd")(cond)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import functions
+from ..ops.function_operators import HigherOrderOperator, recorder
 from ..trees import tree_flatten, tree_unflatten
+from .flat_functions import FlatFunction
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_op"]
 
 
 def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0,
@@ -38,6 +40,8 @@ def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, 
     if length == 0:
         raise RuntimeError(f"All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0, got "
                            f"{[tuple(leaf.shape) for leaf in leaves]}")
+    if recorder() is not None:
+        return _recorded(combine_fn, init, xs, dim, reverse)
     carry, outputs, out_structure = init, [], None
     carry_structure = tree_flatten(init)[1]
     for at in reversed(range(length)) if reverse else range(length):
@@ -51,3 +55,42 @@ def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, 
         outputs.reverse()
     assert out_structure is not None
     return carry, tree_unflatten([functions.stack(parts, dim) for parts in zip(*outputs, strict=True)], out_structure)
+
+
+class ScanOp(HigherOrderOperator):
+    """`scan_op(combine_fn, init, xs, additional_inputs)` of lists of tensors, along dimension 0."""
+
+    def __init__(self) -> None:
+        super().__init__("scan")
+
+
+scan_op = ScanOp()
+
+
+@scan_op.py_impl("CompositeExplicitAutograd")
+def _compute(combine_fn: Callable[..., Any], init: Any, xs: Any, additional_inputs: Any = ()) -> Any:
+    def combine(carry: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
+        flat = combine_fn(*carry, *slices, *additional_inputs)
+        return list(flat[:len(init)]), list(flat[len(init):])
+
+    carry, outputs = scan(combine, list(init), list(xs))
+    return (*carry, *outputs)
+
+
+def _recorded(combine_fn: Callable[..., Any], init: Any, xs: Any, dim: int, reverse: bool) -> tuple[Any, Any]:
+    """`scan` as an operator of a graph."""
+    leaves, _structure = tree_flatten(xs)
+    carry = tree_flatten(init)[0]
+
+    def along_first(x: Any) -> Any:
+        return functions.movedim(x, 0, dim) if dim else x
+
+    slices = [functions.movedim(x, dim, 0) if dim else x for x in leaves]
+    if reverse:
+        slices = [functions.flip(x, [0]) for x in slices]
+    combine = FlatFunction(combine_fn, tree_flatten((init, xs))[1], list)
+    results = scan_op(combine, carry, slices, ())
+    last, outputs = results[:len(carry)], results[len(carry):]
+    if reverse:
+        outputs = [functions.flip(x, [0]) for x in outputs]
+    return combine.unflatten([*last, *map(along_first, outputs)])

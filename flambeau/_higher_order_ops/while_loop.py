@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
+from ..ops.function_operators import HigherOrderOperator, recorder
 from ..trees import tree_flatten
+from .flat_functions import FlatFunction, flat_operands
 
-__all__ = ["while_loop"]
+__all__ = ["while_loop", "while_loop_op"]
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
@@ -33,6 +35,10 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple or list, but got {type(carried_inputs)}")
     carried = tuple(carried_inputs)
+    if recorder() is not None:
+        leaves, structure = flat_operands(carried)
+        body = FlatFunction(body_fn, structure)
+        return body.unflatten(while_loop_op(FlatFunction(cond_fn, structure, collect=None), body, leaves, ()))
     structure = tree_flatten(carried)[1]
     while True:
         holds = cond_fn(*carried)
@@ -48,3 +54,20 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
         if tree_flatten(carried)[1] != structure:
             raise RuntimeError("Expected body_fn_output and carried_inputs to have same number of outputs but got lhs:"
                                f"{len(carried)} and rhs:{len(carried_inputs)}")
+
+
+class WhileLoopOp(HigherOrderOperator):
+    """`while_loop_op(cond_fn, body_fn, carried_inputs, additional_inputs)`: both functions take all of the inputs."""
+
+    def __init__(self) -> None:
+        super().__init__("while_loop")
+
+
+while_loop_op = WhileLoopOp()
+
+
+@while_loop_op.py_impl("CompositeExplicitAutograd")
+def _compute(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any,
+             additional_inputs: Any) -> Any:
+    return while_loop(lambda *carried: cond_fn(*carried, *additional_inputs),
+                      lambda *carried: body_fn(*carried, *additional_inputs), carried_inputs)

@@ -11,6 +11,7 @@ from typing import Any
 
 import flambeau as torch
 
+from ...ops.function_operators import HigherOrderOperator
 from ...ops.overloads import OpOverload, OpOverloadPacket
 
 _ROOT = __name__.partition(".")[0]
@@ -153,6 +154,8 @@ def qualified_name(func: Callable[..., Any]) -> str:
         return f"torch.ops.{func.namespace}.{func.__name__}"
     if isinstance(func, OpOverload):
         return f"torch.ops.{func}"
+    if isinstance(func, HigherOrderOperator):
+        return f"torch.ops.{func.namespace}.{func.name()}"
     known = find(func)
     if known is not None:
         return known

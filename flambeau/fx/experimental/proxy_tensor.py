@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ from typing import Any
 import flambeau as torch
 
 from ..._tensor.parameter import Parameter
+from ...environment.extension import _storage_address
 from ...func.functional import frames
+from ...ops.function_operators import recorders
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .._lazy_graph_module import _make_graph_module
@@ -19,6 +22,7 @@ from ..code.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..graph import Graph
 from ..proxy import Proxy
 from .functionalization import Functionalizer
+from .subgraphs import record
 
 __all__ = ["ProxyTorchDispatchMode", "PythonKeyTracer", "dispatch_trace", "get_isolated_graphmodule",
            "get_proxy_mode", "make_fx", "maybe_disable_thunkify", "py_sym_types"]
@@ -38,6 +42,14 @@ class PythonKeyTracer(Tracer):
         self.graph = Graph(tracer_cls=type(self))
         self.tensor_attrs = {}
         self.tensor_tracker: dict[int, tuple[Any, Proxy]] = {}
+        self.constants: dict[int, Any] = {}  # made of numbers by the function
+
+    def for_subgraph(self, name: str, inputs: list[Any], lifted: list[Any]) -> _SubgraphTracer:
+        """A tracer for a function among the arguments of an operator of this one's graph."""
+        return _SubgraphTracer(name, inputs, lifted)
+
+    def check_write(self, x: torch.Tensor) -> None:
+        """Called before an operator writes to a tensor."""
 
     def create_arg(self, a: Any) -> Any:
         """A value as the argument of a node."""
@@ -63,6 +75,40 @@ class PythonKeyTracer(Tracer):
             for i, item in enumerate(value):
                 if isinstance(item, torch.Tensor):
                     self.track(item, proxy[i])
+
+
+class _SubgraphTracer(PythonKeyTracer):
+    """The tracer of a function among an operator's arguments: tensors from outside become more arguments.
+
+    Args:
+        name: of the function, for errors.
+        inputs: its arguments.
+        lifted: the tensors from outside; the tracer adds to it.
+    """
+
+    def __init__(self, name: str, inputs: list[Any], lifted: list[Any]) -> None:
+        super().__init__()
+        self.name, self.lifted = name, lifted
+        self._inputs = [x for x in inputs if isinstance(x, torch.Tensor)]
+
+    def create_arg(self, a: Any) -> Any:
+        """A value as the argument of a node."""
+        if isinstance(a, torch.Tensor) and id(a) not in self.tensor_tracker and id(a) not in self.constants:
+            self.lifted.append(a)
+            last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
+            with self.graph.inserting_after(last) if last else self.graph.inserting_before(None):
+                self.track(a, self.create_proxy("placeholder", f"arg{len(self.tensor_tracker)}_1", (), {}))
+        return super().create_arg(a)
+
+    def check_write(self, x: torch.Tensor) -> None:
+        """Refuse to write to a tensor from outside.
+
+        Raises:
+            RuntimeError: it is from outside.
+        """
+        if id(x) not in self.tensor_tracker or any(
+                _storage_address(x) == _storage_address(y) for y in (*self._inputs, *self.lifted)):
+            raise RuntimeError(f"{self.name} might be modifying the input!")
 
 
 def _metadata(value: Any) -> Any:
@@ -92,12 +138,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             func = torch.ops.aten.lift_fresh_copy.default
             with disable_proxy_modes_tracing():
                 args = (args[0].detach().clone(),)
+            self.tracer.constants[id(args[0])] = args[0]
         decomposition = CURRENT_DECOMPOSITION_TABLE.get(func)
         if decomposition is not None:
             with self:
                 result = decomposition(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if _writes(func) and isinstance(args[0], torch.Tensor):
+            self.tracer.check_write(args[0])
         if frames:
             frame = frames[-1]
             if frame.functionalizer is None:
@@ -144,9 +193,11 @@ def disable_proxy_modes_tracing(*args: Any, **kwargs: Any) -> Iterator[None]:
         yield
         return
     mode.enable_tracing = False
+    recorders.append(None)
     try:
         yield
     finally:
+        recorders.pop()
         mode.enable_tracing = True
 
 
@@ -241,10 +292,12 @@ def _trace(tracer: PythonKeyTracer, f: Any, args: tuple[Any, ...]) -> Graph:
     _, in_spec = tree_flatten(args)
     mode = ProxyTorchDispatchMode(tracer)
     _modes.append(mode)
+    recorders.append(functools.partial(record, mode, _trace, disable_proxy_modes_tracing))
     try:
         with mode:
             result = f(*replaced)
     finally:
+        recorders.pop()
         _modes.pop()
     leaves, out_spec = tree_flatten(result)
     nested = not all(child.is_leaf() for child in in_spec.children())
