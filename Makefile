@@ -4,6 +4,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := flambeau-demo
+# The tests start hundreds of processes: without byte code each compiles a tenth of the package again, 0.6 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test quick test-cuda sanitize-cuda smoke lint bench bench-cuda docs docs-pictures package clean
 .DEFAULT_GOAL := help
