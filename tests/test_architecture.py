@@ -7,6 +7,7 @@ function, or under TYPE_CHECKING. A module belongs to the layer of the longest p
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -103,12 +104,16 @@ def imports_of(name: str, path: Path) -> dict[str, bool]:
     return found
 
 
-IMPORTS = {name: imports_of(name, path) for name, path in MODULES.items()}
-#: what imports the modules of tables on first use; the registry imports declarations, which need it, by their names
-for _importer, _package, _table in (("_tensor.functions", "_tensor", lazy_modules.FUNCTIONS),
-                                    ("_tensor.overriding.lazy_methods", "_tensor", lazy_modules.METHODS),
-                                    ("backends.numpy", "backends.numpy", lazy_modules.PRIMITIVES)):
-    IMPORTS[_importer] |= {f"{_package}.{module}": False for module in _table}
+@cache
+def imports() -> dict[str, dict[str, bool]]:
+    """`imports_of` each module; parsed by the worker that runs these tests, not by all that collect them."""
+    found = {name: imports_of(name, path) for name, path in MODULES.items()}
+    # what imports the modules of tables on first use; the registry imports declarations, which need it, by their names
+    for importer, package, table in (("_tensor.functions", "_tensor", lazy_modules.FUNCTIONS),
+                                     ("_tensor.overriding.lazy_methods", "_tensor", lazy_modules.METHODS),
+                                     ("backends.numpy", "backends.numpy", lazy_modules.PRIMITIVES)):
+        found[importer] |= {f"{package}.{module}": False for module in table}
+    return found
 
 
 def layer(name: str) -> int:
@@ -128,7 +133,7 @@ def test_every_module_has_a_layer():
 
 def test_imports_point_downward():
     upward = [f"flambeau.{importer} imports flambeau.{imported}"
-              for importer, imported_by in IMPORTS.items() for imported in imported_by
+              for importer, imported_by in imports().items() for imported in imported_by
               if layer(imported) > layer(importer)]
     assert not upward, "\n".join(upward)
 
@@ -163,7 +168,7 @@ def circles(edges: dict[str, list[str]]) -> list[list[str]]:
 
 
 def test_no_import_cycles():
-    edges = {importer: [imported for imported in imported_by if imported] for importer, imported_by in IMPORTS.items()}
+    edges = {importer: [imported for imported in imported_by if imported] for importer, imported_by in imports().items()}
     assert not circles(edges), "\n".join(" <-> ".join(sorted(knot)) for knot in circles(edges))
 
 
