@@ -36,6 +36,10 @@ dispatch_modes: ContextVar[tuple[Any, ...]] = ContextVar("torch_dispatch_modes",
 #: whether this thread ignores all handlers
 no_dispatch: ContextVar[bool] = ContextVar("no_dispatch", default=False)
 
+#: class -> what its handler does for a declared operator (its inputs, its parameters, whether it writes to the first
+#: input), where that needs no overload and no arguments of PyTorch's; it may return NotImplemented
+declared_handlers: dict[type, Any] = {}
+
 _handles: dict[type, bool] = {}
 
 
@@ -199,6 +203,26 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
                     "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
 
 
-__all__ = ["DISABLED_DISPATCH", "ask", "begin_dispatch", "dispatch_modes", "end_dispatch", "handles",
-           "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper", "no_dispatch", "note_wrapper",
-           "outside_handlers", "pop_mode", "push_mode", "without_handlers"]
+def ask_declared(op: Any, inputs: Sequence[Any], params: dict[str, Any], found: list[Any],
+                 in_place: bool = False) -> Any:
+    """The result of the handler of declared operators; NotImplemented where there is none, or a mode comes before it.
+
+    Args:
+        found: the result of `handling_inputs`.
+        in_place: whether the first input is written to.
+    """
+    if len(found) != 1 or dispatch_modes.get():
+        return NotImplemented
+    handler = declared_handlers.get(type(found[0]))
+    if handler is None:
+        return NotImplemented
+    grad_token = grad_mode.set(False)
+    try:
+        return handler(op, inputs, params, in_place)
+    finally:
+        grad_mode.reset(grad_token)
+
+
+__all__ = ["DISABLED_DISPATCH", "ask", "ask_declared", "begin_dispatch", "declared_handlers", "dispatch_modes",
+           "end_dispatch", "handles", "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper",
+           "no_dispatch", "note_wrapper", "outside_handlers", "pop_mode", "push_mode", "without_handlers"]

@@ -21,7 +21,7 @@ from ..dispatch.interception import without_interceptors
 from ..meta import NO_DATA, is_meta, meta_array, no_meta_kernel
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions, writing
-from .dispatch import ask, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
+from .dispatch import ask, ask_declared, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
 from .entry_points import note_instance
 
 
@@ -41,19 +41,9 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
             with without_interceptors():
                 return _apply_plainly(op, inputs, params)
         return NotImplemented  # the kernel computes addresses only
-    func, args, kwargs = call_arguments(op, inputs, params)
-    token = asked.set((func, op, inputs, params))
-    try:
-        result = ask(func, found, args, kwargs)
-    finally:
-        asked.reset(token)
-    positions = output_positions(op, func)
-    # a distributed tensor's handler runs the declared operator, which may have fewer results than the overload
-    if positions is not None and isinstance(result, (tuple, list)) and len(result) > max(positions):
-        if "max_pool" in op.name:  # what the handler made of the indices, behind those that the rule reads
-            params["saved"][1:] = result[1:]
-        result = [result[i] for i in positions]
-        result = result[0] if op.n_outputs == 1 else result
+    result = ask_declared(op, inputs, params, found)
+    if result is NotImplemented:
+        result = _ask_overload(op, inputs, params, found)
     outs = list(result) if isinstance(result, (tuple, list)) else [result]
     if op.n_outputs == 1 and len(outs) == 1 and outs[0] is not None and not isinstance(outs[0], Tensor):
         raise RuntimeError(f"Unable to cast {outs[0]} to Tensor")
@@ -73,6 +63,24 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
     if forward_levels and all(isinstance(out, Tensor) for out in outs):
         handlers.push_forward(op, inputs, outs, params)
     return outs[0] if op.n_outputs == 1 and not isinstance(result, (tuple, list)) else outs
+
+
+def _ask_overload(op: Op, inputs: Sequence[Any], params: dict[str, Any], found: list[Any]) -> Any:
+    """What handlers make of an operator's overload: the results of the declared operator."""
+    func, args, kwargs = call_arguments(op, inputs, params)
+    token = asked.set((func, op, inputs, params))
+    try:
+        result = ask(func, found, args, kwargs)
+    finally:
+        asked.reset(token)
+    positions = output_positions(op, func)
+    # a distributed tensor's handler runs the declared operator, which may have fewer results than the overload
+    if positions is not None and isinstance(result, (tuple, list)) and len(result) > max(positions):
+        if "max_pool" in op.name:  # what the handler made of the indices, behind those that the rule reads
+            params["saved"][1:] = result[1:]
+        result = [result[i] for i in positions]
+        result = result[0] if op.n_outputs == 1 else result
+    return result
 
 
 #: operators the shape of whose result depends on elements
@@ -291,17 +299,18 @@ def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> C
         if any(is_meta(x) for x in inputs):
             raise NotImplementedError(NO_DATA)
         return None
-    func, args, kwargs = call_arguments(op, inputs, params, in_place=True)
 
     def write() -> None:
         counter = inputs[0]._counter
         before = counter[0] if counter is not None else 0
-        token, write_token = asked.set((func, op, inputs, params)), writing.set(True)
-        try:
-            ask(func, found, args, kwargs)
-        finally:
-            writing.reset(write_token)
-            asked.reset(token)
+        if ask_declared(op, inputs, params, found, in_place=True) is NotImplemented:
+            func, args, kwargs = call_arguments(op, inputs, params, in_place=True)
+            token, write_token = asked.set((func, op, inputs, params)), writing.set(True)
+            try:
+                ask(func, found, args, kwargs)
+            finally:
+                writing.reset(write_token)
+                asked.reset(token)
         counter = inputs[0]._counter
         if counter is not None and counter[0] > before and isinstance(counter[0], int):
             counter[0] -= 1  # the caller counts the write

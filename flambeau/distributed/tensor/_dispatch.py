@@ -14,8 +14,8 @@ from ..._tensor.dispatch.apply import apply
 from ..._tensor.dispatch.array_kernels import kernel_of
 from ..._tensor.dispatch.inplace import apply_inplace
 from ..._tensor.meta import reserved
-from ..._tensor.overriding.aten_arguments import asked, writing
-from ..._tensor.overriding.dispatch import without_handlers
+from ..._tensor.overriding.aten_arguments import asked, call_arguments, writing
+from ..._tensor.overriding.dispatch import declared_handlers, without_handlers
 from ..._tensor.tensor import wrap
 from ...c10d.world import world
 from ...engine.engine import current_graph_task_id
@@ -34,6 +34,18 @@ from ._sharding import row_major_strides
 _OUTSIDE_KEY = frozenset(("saved", "values"))
 _MIXED = ("{0} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
           "distributed operators!")
+
+
+class _Overload:
+    """The overload of a call, found when a message needs it."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+    def __str__(self) -> str:
+        return str(call_arguments(*self.call)[0])
 
 
 class OpDispatcher:
@@ -83,6 +95,12 @@ class OpDispatcher:
             writing.reset(write_token)
             asked.reset(token)
 
+    def run_declared(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
+        """The result of a declared operator; NotImplemented where a program's rules may be for its overload."""
+        if registered:
+            return NotImplemented
+        return self.run(_Overload(op, inputs, params, in_place), op, inputs, params, in_place)
+
     def run(self, func: Any, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
         """The result of a declared operator.
 
@@ -93,18 +111,21 @@ class OpDispatcher:
         found = rule_of(op)
         if found is None:
             raise NotImplementedError(f"Operator {func} does not have a sharding strategy registered.")
-        mesh = _mesh_of(func, inputs)
-        operands = [self._operand(func, op, x, mesh) for x in inputs]
+        operands: Sequence[Any] = inputs
+        for x in inputs:
+            if x.__class__ is not DTensor and isinstance(x, Tensor):
+                mesh = _mesh_of(func, inputs)
+                operands = [self._operand(func, op, each, mesh) for each in inputs]
+                break
         specs = [x._spec if isinstance(x, DTensor) else x for x in operands]
-        chosen = self._chosen_for(op, found, specs, operands, params, in_place, mesh)
-        call, targets, outputs = chosen
+        call, targets, outputs, takes_part = self._chosen_for(func, op, found, specs, operands, params, in_place)
         if params is not call.params:
             call = OpCall(op, specs, params, call.outputs, in_place)
         pending = op.kind == VIEW  # a view of what a collective still fills does not wait
         locals_: list[Any] = [x if target is None else _placed(x, target, pending)
                               for x, target in zip(operands, targets, strict=True)]
         run_params = params if found.localize is None else found.localize(call, targets, outputs)
-        if mesh.get_coordinate() is None:
+        if not takes_part:
             return self._outside(operands, outputs, in_place, op)
         if in_place:
             target = operands[0]
@@ -120,7 +141,7 @@ class OpDispatcher:
         return [DTensor(each, spec) for each, spec in zip(result, outputs, strict=True)]
 
     @staticmethod
-    def _outside(operands: list[Any], outputs: list[DTensorSpec], in_place: bool, op: Op) -> Any:
+    def _outside(operands: Sequence[Any], outputs: list[DTensorSpec], in_place: bool, op: Op) -> Any:
         """The result in a process that is not in the mesh: no elements, or 0."""
         if in_place:
             return operands[0]
@@ -136,26 +157,28 @@ class OpDispatcher:
             return DTensor(x, spec_of(mesh, [Replicate()] * mesh.ndim, x.shape, x.stride(), x.dtype))
         raise RuntimeError(_MIXED.format(func))
 
-    def _chosen_for(self, op: Op, rule: Any, specs: list[Any], operands: list[Any], params: dict[str, Any],
-                    in_place: bool, mesh: Any) -> Any:
+    def _chosen_for(self, func: Any, op: Op, rule: Any, specs: list[Any], operands: Sequence[Any],
+                    params: dict[str, Any], in_place: bool) -> tuple[OpCall, list[Any], list[DTensorSpec], bool]:
+        """The call, the specs that its inputs get and its results have, and whether this process is in the mesh."""
         if world.default is not self._default_group:  # meshes of a destroyed group equal those of the next one
             self._chosen.clear()
             self._default_group = world.default
         try:
-            key = (id(op), in_place, tuple(x if isinstance(x, DTensorSpec) else type(x) for x in specs),
-                   tuple((name, _frozen(value)) for name, value in params.items() if name not in _OUTSIDE_KEY))
+            key = (id(op), in_place, *[x if x.__class__ is DTensorSpec else type(x) for x in specs],
+                   *[(name, _frozen(value)) for name, value in params.items() if name not in _OUTSIDE_KEY])
             found = self._chosen.get(key)
         except TypeError:
             key, found = None, None
         if found is None:
+            mesh = _mesh_of(func, operands)
             outputs = [(tuple(specs[0].shape), specs[0].stride, specs[0].dtype)] if in_place else (
                 rule.outputs(specs, params) if rule.outputs is not None else metadata(op, operands, params))
             call = OpCall(op, specs, params, outputs, in_place)
             placements, out_placements = choose(call, rule, mesh)
-            targets = [None if p is None else spec.with_placements(p)
+            targets = [None if p is None else spec if p == spec.placements else spec.with_placements(p)
                        for spec, p in zip(specs, placements, strict=True)]
             placed = [spec_of(mesh, p, *meta) for p, meta in zip(out_placements, outputs, strict=True)]
-            found = call, targets, placed
+            found = call, targets, placed, mesh.get_coordinate() is not None
             if key is not None:
                 self._chosen[key] = found
         return found
@@ -198,7 +221,7 @@ def _mesh_of(func: Any, inputs: Sequence[Any]) -> Any:
 
 def _placed(x: DTensor, target: DTensorSpec, pending: bool = False) -> Tensor:
     """This process's part of an input under other placements; it may be pending, if it is not changed."""
-    if x._spec.placements == target.placements:
+    if x._spec is target or x._spec.placements == target.placements:
         return x._part_or_pending if pending else x._local_tensor
     return redistribute_local_tensor(x._local_tensor, x._spec, target)
 
@@ -235,5 +258,6 @@ def implicit_replication() -> Any:
 
 
 DTensor._op_dispatcher = OpDispatcher()
+declared_handlers[DTensor] = DTensor._op_dispatcher.run_declared
 
 __all__ = ["OpDispatcher", "implicit_replication", "metadata"]
