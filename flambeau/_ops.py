@@ -7,5 +7,4 @@ from .ops.function_operators import HigherOrderOperator
 from .ops.overloads import OpNamespace as _OpNamespace
 from .ops.overloads import OpOverload, OpOverloadPacket
 
-
 __all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "_OpNamespace", "ops"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 import flambeau
@@ -10,7 +12,7 @@ SIMPLE = ("Any", "Bool", "Complex", "DeviceObj", "Float", "Int", "None", "Number
           "Tensor")
 TYPES = (*(f"{name}Type.get()" for name in SIMPLE), "ListType.ofInts()", "ListType.ofTensors()",
          "ListType(OptionalType(IntType.get()))", "OptionalType.ofTensor()", "OptionalType(ListType.ofFloats())",
-         "FutureType(IntType.get())", "TupleType([IntType.get(), StringType.get()])",
+         "FutureType(IntType.get())", "TupleType([IntType.get(), StringType.get()])", "TupleType([])",
          "DictType(StringType.get(), ListType.ofBools())")
 EXPRESSIONS = (*(f"[repr(t), t.str(), t.kind(), t.annotation_str][{i}]" for i in range(4)),
                "t == IntType.get()", "t == t", "t.isSubtypeOf(NumberType.get())", "t.isSubtypeOf(AnyType.get())",
@@ -42,3 +44,20 @@ def test_types_answer_as_those_of_pytorch(t):
 def test_errors_are_those_of_pytorch(source):
     torch = pytest.importorskip("torch")
     assert outcome(flambeau, source) == outcome(torch, source)
+
+
+VALUES = ("1", "True", "1.5", "1j", "'a'", "None", "t.ones(1)", "t.float32", "t.device('cpu')", "t.strided",
+          "[1, None]", "(1, ['a'])", "()", "{'a': [1.0]}", "t.Size([1])", "[1, 2.0]", "[]", "{}", "{1: 'a', 2: 3}",
+          "t.contiguous_format", "slice(1)", "range(3)", "[None, 1, 'a']")
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_inferred_types_are_those_of_pytorch(value):
+    torch = pytest.importorskip("torch")
+    found = []
+    for t in (flambeau, torch):
+        inferred = t._C._jit_try_infer_type(eval(value, {"t": t}))
+        convert = importlib.import_module(f"{t.__name__}.fx.operator_schemas")._torchscript_type_to_python_type
+        found.append((inferred.success(), inferred.reason() if not inferred.success() else (
+            repr(inferred.type()), str(convert(inferred.type())).replace("flambeau", "torch"))))
+    assert found[0] == found[1]

@@ -266,7 +266,7 @@ _distributed_rpc = LeftOut("torch._C._distributed_rpc", "flambeau has no remote 
 SCRIPT_CLASSES = """
     AliasDb ArgumentSpec AwaitType Block BufferDict CallStack Capsule ClassType Code CompilationUnit
     CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext
-    EnumType ErrorReport ExecutionPlan Gradient Graph GraphExecutorState IODescriptor InferredType InterfaceType
+    EnumType ErrorReport ExecutionPlan Gradient Graph GraphExecutorState IODescriptor InterfaceType
     LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoopLogger OperatorInfo ParameterDict RRefType
     ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList
     ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty
@@ -297,6 +297,10 @@ def __getattr__(name: str) -> Any:
         from . import profiler_extension
 
         return profiler_extension
+    if name in ("_jit_try_infer_type", "InferredType"):
+        from . import script_inference
+
+        return getattr(script_inference, name)
     if name.startswith("_dispatch_") or name in _OF_DISPATCHER:
         from . import dispatcher
 

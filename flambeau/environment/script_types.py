@@ -293,7 +293,7 @@ class _WithMembers(Type):
         self._members = list(members)
 
     def __repr__(self) -> Any:
-        return f"{self._name}[{', '.join(map(repr, self._members))}]"
+        return f"{self._name}[{', '.join(map(repr, self._members)) or '()'}]"
 
     def str(self) -> Any:
         return f"{self._written}({', '.join(member.str() for member in self._members)})"

@@ -50,6 +50,12 @@ def _python_type(text: str) -> Any:
     return _SCALAR_TYPES.get(text, Any)
 
 
+def _torchscript_type_to_python_type(ts_type: Any) -> Any:
+    """The Python type of a type of TorchScript: `List[int]` is `typing.List[int]`."""
+    return eval(ts_type.annotation_str, {**vars(typing), **_SCALAR_TYPES, "NoneType": type(None),
+                                         "number": numbers.Number})
+
+
 def _signature(schema: FunctionSchema) -> inspect.Signature:
     """A schema as a signature; the parameter `self` is called `input`."""
     parameters: list[inspect.Parameter] = []

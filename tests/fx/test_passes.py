@@ -115,6 +115,24 @@ def test_replace_pattern() -> None:
     assert found == expected
 
 
+def test_rewritten_assertion_with_a_message_of_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(t: Any, get: Any) -> Any:
+        class Model(t.nn.Module):
+            def forward(self, x: Any) -> Any:
+                message = """
+at the margin
+    and indented"""
+                assert x > 0, message
+                return x + 1
+
+        rewriting = get("experimental.rewriter.RewritingTracer")
+        monkeypatch.setitem(globals(), "torch", t)  # rewritten assertions call `torch._assert`
+        return str(rewriting().trace(Model()))
+
+    found, expected = both(run)
+    assert found == expected
+
+
 def test_constant_folding() -> None:
     def run(t: Any, get: Any) -> Any:
         class Model(t.nn.Module):

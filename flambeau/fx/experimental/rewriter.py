@@ -6,7 +6,6 @@ import ast
 import copy
 import functools
 import inspect
-import textwrap
 from types import FunctionType
 from typing import Any
 
@@ -20,7 +19,9 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """The function of the rewritten source."""
-        source = textwrap.dedent("".join(inspect.getsourcelines(fn)[0]))
+        lines = inspect.getsourcelines(fn)[0]
+        indent = lines[0][:len(lines[0]) - len(lines[0].lstrip())]  # lines of a long string may have none
+        source = "".join(line.removeprefix(indent) for line in lines)
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
         scope = copy.copy(fn.__globals__)
         before = set(scope)
