@@ -25,7 +25,7 @@ class AST_Rewriter(ast.NodeTransformer):
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
         scope = copy.copy(fn.__globals__)
         before = set(scope)
-        exec(compile(tree, "", "exec"), scope)
+        exec(compile(tree, "", "exec", dont_inherit=True), scope)
         new = [name for name in scope if name not in before]
         if len(new) != 1:
             raise AssertionError(f"Expected 1 new key, got {len(new)}")
