@@ -16,6 +16,7 @@ from ..engine.gradient_buckets import GradientBuckets
 from ..runtime.futures import Future
 from .buckets import Bucket, GradBucket, compute_bucket_assignment_by_size
 from .options import AllreduceOptions, BroadcastOptions
+from .pass_statistics import PassMarks, PassStatistics
 from .process_group import ProcessGroup
 from .reduction_errors import ready_twice, unfinished
 from .sparse_reduction import sum_sparse
@@ -65,6 +66,7 @@ class Reducer:
         self.order: list[int] = []  # the parameters in the order their gradients were ready
         self.divisor = process_group.size()
         self.timeline: list[tuple[int, float, float]] = []  # of the last pass: bucket, start and end of its reduction
+        self.marks, self.statistics = PassMarks(), PassStatistics()
         self.local_used = np.zeros(len(self.parameters), np.int32)
         self._make_buckets(bucket_indices)
         self._handles = []
@@ -81,11 +83,21 @@ class Reducer:
     # ----- before a pass ---------------------------------------------------------------------
 
     def prepare_for_forward(self) -> None:
-        """Check that the last backward pass has ended.
+        """Sample the pass before, if it is one that is sampled."""
+        if self.marks.comm_end and self.statistics.wanted(self.passes):
+            self._sample()
+        self.marks.forward_start = time.time_ns()
 
-        Raises:
-            RuntimeError: some parameters got no gradient in it (PyTorch's text).
-        """
+    def _sample(self) -> None:
+        described: dict[str, Any] = {
+            "unused_parameter_size": sum(self.parameters[i].nbytes for i in self.unused),
+            "prev_iteration_grad_ready_order_indices": ", ".join(map(str, self.order)),
+            "num_buckets_reduced": self.next_bucket, "has_rebuilt_buckets": int(self.rebuilt)}
+        if self.rebuilt:
+            described["rebuilt_bucket_sizes"] = ", ".join(str(each.flat.nbytes) for each in self.buckets)
+            described["rebuilt_per_bucket_param_indices"] = ", ".join(
+                " ".join(map(str, each.indices)) for each in self.buckets)
+        self.statistics.sample(self.marks, self.passes, **described)
 
     def _rebuild_buckets(self) -> bool:
         """Make the buckets anew in the order in which the first pass completed the gradients."""
@@ -121,6 +133,9 @@ class Reducer:
         self.timeline = []
         self.callback_queued = False
         self.records_order = not self.rebuilt and (self.static or not self.find_unused)
+        if self.rebuilt and self.statistics.wanted(self.passes):
+            self.records_order, self.order = True, []
+        self.marks.compute_start = self.marks.comm_start = self.marks.comm_end = 0
         divisor = 1 if self.hook is not None else self.divisor
         for bucket in self.buckets:
             bucket.expect(divisor)
@@ -145,6 +160,7 @@ class Reducer:
             return
         if not self.callback_queued:
             self.callback_queued, self.finished = True, False
+            self.marks.compute_start = time.time_ns()
             queue_callback(self._finish)
             for unused in self.early:
                 self._mark_ready(unused)
@@ -176,6 +192,8 @@ class Reducer:
         bucket = self.buckets[number]
         bucket.started = True
         started = time.perf_counter()
+        if not self.marks.comm_start:
+            self.marks.comm_start = time.time_ns()
         if self.hook is not None:
             bucket.future = self._run_comm_hook(self._as_grad_bucket(number))
             if not isinstance(bucket.future, Future):
@@ -218,6 +236,7 @@ class Reducer:
         if self.next_bucket < len(self.buckets):
             return  # some parameters have no gradient yet: `prepare_for_backward` reports it
         self.expects_reduction, self.finished = False, True
+        self.marks.compute_end = time.time_ns()
         used, self.local_used = self.local_used, np.zeros_like(self.local_used)
         if self.find_unused or self.static:
             total = wrap(used.copy())
@@ -230,6 +249,7 @@ class Reducer:
             assert bucket.future is not None
             value = bucket.future.wait()
             self._store(bucket, value[0] if isinstance(value, (list, tuple)) else value, counts)
+        self.marks.comm_end = time.time_ns()
         if self.after_pass is not None:
             self.after_pass()
 

@@ -389,11 +389,35 @@ def test_collectives_outside_of_a_group_warn(world):
 def test_reductions_are_reported_in_order(world):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)),
                                                       bucket_cap_mb=0.00001)
-    for _ in range(2):
+    for _ in range(3):
         model(torch.ones(2, 3)).sum().backward()
     assert [number for number, _, _ in sorted(model.reducer.timeline, key=lambda each: each[1])] == list(
         range(len(model.reducer.buckets)))
-    assert model._get_ddp_logging_data()["has_rebuilt_buckets"] == 1
+    data = model._get_ddp_logging_data()
+    assert (data["has_rebuilt_buckets"], data["iteration"]) == (1, 2)
+    assert data["num_buckets_reduced"] == len(model.reducer.buckets)
+
+
+def test_every_pass_of_a_number_is_sampled(world):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+    with pytest.raises(ValueError, match="sample rate should be equal or greater than 1"):
+        model._set_ddp_runtime_logging_sample_rate(0)
+    model._set_ddp_runtime_logging_sample_rate(4)
+    seen = []
+    for _ in range(18):
+        model(torch.ones(2, 3)).sum().backward()
+        seen.append(model._get_ddp_logging_data()["iteration"])
+    assert seen == [*range(11), 10, 12, 12, 12, 12, 16, 16]
+    data = model._get_ddp_logging_data()
+    order = data["rebuilt_per_bucket_param_indices"].split()
+    assert data["prev_iteration_grad_ready_order_indices"].split(", ") == order
+    assert (data["dtypes"], data["rebuilt_bucket_sizes"], data["unused_parameter_size"]) == ("float", "16", 0)
+    starts = [data[f"{part}_time_start"] for part in ("forward_compute", "backward_compute", "backward_comm")]
+    assert starts == sorted(starts)
+    assert data["backward_comm_time"] == data["backward_comm_time_end"] - data["backward_comm_time_start"] > 0
+    for part in ("forward_compute", "backward_compute", "backward_comm"):
+        assert data[f"avg_{part}_time"] > 0
+    assert data["avg_backward_compute_comm_overlap_time"] <= data["avg_backward_comm_time"]
 
 
 def test_cores_are_divided_between_the_processes_of_a_machine(monkeypatch):

@@ -28,6 +28,7 @@ from ...modes import active_tracer, special
 from ...runtime.futures import Future
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
+from .logging_data import logging_data
 
 __all__ = ["DistributedDataParallel"]
 
@@ -210,6 +211,7 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer = Reducer(parameters, buckets[::-1], limits[::-1], self.process_group, sparse,
                                self.bucket_bytes_cap,
                                self.find_unused_parameters, self.gradient_as_bucket_view, names, self._bucket_limits[0])
+        self._bucket_sizes = ", ".join(str(each.flat.nbytes) for each in self.reducer.buckets)
 
     def _verify_shapes(self) -> None:
         """Check that all processes have parameters of the same shapes."""
@@ -348,6 +350,7 @@ class DistributedDataParallel(Module, Joinable):
         if is_grad_enabled():
             if self.require_backward_grad_sync:
                 self.reducer._check_reducer_finalized()
+                self.reducer.prepare_for_forward()
             self.reducer._rebuild_buckets()
         if self._join_config.enable:
             self._sync_buffers_where_some_join()
@@ -512,16 +515,18 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer._set_static_graph()
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What the reducer is made of."""
-        reducer = self.reducer
-        return {"iteration": reducer.passes, "has_error": int(bool(self._error)), "error": self._error,
-                "world_size": self.process_group.size(), "rank": self.process_group.rank(),
-                "module_name": type(self.module).__name__, "num_parameter_tensors": len(reducer.parameters),
-                "bucket_cap_bytes": self.bucket_bytes_cap, "find_unused_parameters": int(self.find_unused_parameters),
-                "gradient_as_bucket_view": int(self.gradient_as_bucket_view), "static_graph": int(self.static_graph),
-                "has_rebuilt_buckets": int(reducer.rebuilt), "backend_name": self.process_group.name(),
-                "broadcast_buffers": int(self.forward_sync_buffers),
-                "bucket_sizes": ", ".join(str(each.flat.nbytes) for each in reducer.buckets)}
+        """What the reducer is made of, and statistics of passes that were sampled."""
+        return logging_data(self)
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        """Set how many passes there are to one whose times are taken, after the first ten.
+
+        Raises:
+            ValueError: it is less than 1 (PyTorch's text).
+        """
+        if sample_rate < 1:
+            raise ValueError("DDP runtime logging sample rate should be equal or greater than 1")
+        self.reducer.statistics.rate = sample_rate
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
