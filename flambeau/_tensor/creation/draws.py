@@ -164,13 +164,16 @@ def sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, 
             samples = sampler(a.values.size, True).reshape(a.values.shape)
         return a.copy().with_values(samples)
     is_row_major = memory_format is not None and memory_format.name == "contiguous_format"
-    empty = np.empty_like(a, d.numpy, "C" if is_row_major else "K") if over or is_row_major else (
-        empty_in_layout(a, d.numpy))
-    contiguous = (a if over else empty).flags.c_contiguous
+    empty, contiguous = None, a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape
+    is_row_major = is_row_major or contiguous
+    if not contiguous:
+        empty = np.empty_like(a, d.numpy, "C" if is_row_major else "K") if over or is_row_major else (
+            empty_in_layout(a, d.numpy))
+        contiguous = (a if over else empty).flags.c_contiguous
     with lock:
         stream = sampler(a.size, contiguous)
     if stream.__class__ is not np.ndarray:  # of a device's generator
-        return stream if over else stream.placed(empty)
+        return stream if over else stream.placed(np.empty(a.shape, d.numpy) if empty is None else empty)
     result = stream.reshape(a.shape) if contiguous else kernels.place(stream, empty)
     return result if is_row_major else with_preserved_strides(result, a)
 

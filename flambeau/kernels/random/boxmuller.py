@@ -42,8 +42,9 @@ _FOUR_OVER_PI, _TWO_PI = np.float32(FOUR_OVER_PI), np.float32(TWO_PI)
 
 def box_muller(data: np.ndarray) -> None:
     """Transform uniforms to standard normal numbers in place; float32, of a size that is a multiple of 16."""
-    if any(kernel(data) for kernel in accelerated.NORMALS):
-        return
+    for kernel in accelerated.NORMALS:
+        if kernel(data):
+            return
     blocks = data.reshape(-1, 2, _LANES)
     step = _CHUNK // _LANES
     for start in range(0, len(blocks), step):

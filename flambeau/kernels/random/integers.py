@@ -17,6 +17,9 @@ from .engine import Engine
 _INT64 = np.dtype(np.int64)
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _INTEGERS = frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")))
+#: the smallest and the largest number of integer dtypes; `np.iinfo` takes longer than a small draw
+_RANGES = {dtype: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for dtype in _INTEGERS} | {
+    np.dtype(np.bool_): (0, 1)}
 _RANDOM_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
 _FULL_64_BIT_DTYPES = frozenset((np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.float32), BFLOAT16))
 
@@ -76,7 +79,7 @@ def integer_bounds(dtype: np.dtype, low: int | None, high: int | None) -> tuple[
                 raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to "
                                    f"'to_inc' casted to dtype, but got from={low} > to_inc={last}")
         elif dtype in _INTEGERS or dtype == np.bool_:
-            last = 1 if dtype == np.bool_ else _wrap(int(np.iinfo(dtype).max))
+            last = _wrap(_RANGES[dtype][1])
         else:
             raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     else:
@@ -199,8 +202,8 @@ def _check(low: int, last: int, dtype: np.dtype) -> None:
             raise RuntimeError(f"from is out of bounds for {name}")
         if last < 0:
             raise RuntimeError(f"to - 1 is out of bounds for {name}")
-    elif dtype in _INTEGERS or dtype == np.bool_:
-        smallest, largest = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    elif dtype in _RANGES:
+        smallest, largest = _RANGES[dtype]
         for what, bound in (("from", low), ("to - 1", last)):
             if not smallest <= bound <= largest:
                 raise RuntimeError(f"{what} is out of bounds for {name}")
