@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -14,30 +15,33 @@ from ..thresholds import CASTS, NARROW_CASTS
 
 
 @cache
-def _kernel(source: np.dtype, to: np.dtype) -> ElementwiseKernel | None:
-    """The cast kernel; None where its result would differ from NumPy's."""
-    if not all(kind in dtypes.NARROW or kind.kind in "biuf" for kind in (source, to)):
+def _conversion(source: np.dtype, to: np.dtype) -> tuple[list[int], Callable[[np.ndarray], np.ndarray]] | None:
+    """[the most elements that NumPy converts], and the conversion; None where its result would differ from NumPy's."""
+    narrow = [kind in dtypes.NARROW for kind in (source, to)]
+    if not all(is_narrow or kind.kind in "biuf" for is_narrow, kind in zip(narrow, (source, to), strict=True)):
         return None
     if source.kind in "fV" and to.kind == "u" and to.itemsize > 2:  # NumPy's overflow behaviour is its own
         return None
-    return ElementwiseKernel([cast(variable(0, source), to)], [source])
+    kernel = ElementwiseKernel([cast(variable(0, source), to)], [source])
+    run = kernel.unary()
+
+    def convert_array(x: np.ndarray) -> np.ndarray:
+        if 0 not in x.strides:
+            return run(x)
+        result = np.empty(x.shape, to)  # row-major, as NumPy does for expanded arrays
+        kernel.run_into((result,), (x,))
+        return result
+
+    return NARROW_CASTS if any(narrow) else CASTS, convert_array
 
 
 def convert(x: np.ndarray, to: np.dtype) -> np.ndarray | None:
     """`x` in another dtype, in the layout of `astype`; None: NumPy has to convert it."""
-    narrow = x.dtype in dtypes.NARROW or to in dtypes.NARROW
-    if x.__class__ is not np.ndarray or x.size <= (NARROW_CASTS if narrow else CASTS)[0]:
+    conversion = _conversion(x.dtype, to)
+    if conversion is None or x.__class__ is not np.ndarray:
         return None
-    runner = _kernel(x.dtype, to)
-    return None if runner is None else run_quietly(_run, runner, x, to)
-
-
-def _run(runner: ElementwiseKernel, x: np.ndarray, to: np.dtype) -> np.ndarray:
-    if 0 not in x.strides:
-        return runner((x,))[0]
-    result = np.empty(x.shape, to)  # row-major, as NumPy does for expanded arrays
-    runner.run_into((result,), (x,))
-    return result
+    least, convert_array = conversion
+    return run_quietly(convert_array, x) if x.size > least[0] else None
 
 
 __all__ = ["convert"]
