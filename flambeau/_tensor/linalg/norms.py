@@ -82,15 +82,16 @@ def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdi
     """
     if names:
         x, dim, keepdim = _other_names("linalg_vector_norm", names, x, ord, dim, keepdim)
-    if isinstance(ord, Tensor):
+    if ord.__class__ is not int and isinstance(ord, Tensor):
         ord = ord.item()
-    if not isinstance(ord, (int, float)):
+    if ord.__class__ is not int and not isinstance(ord, (int, float)):
         if isinstance(ord, complex):
             if isinstance(x, Tensor):
                 check_floating("linalg.vector_norm", x, low=True)
             raise RuntimeError(_COMPLEX_ORDER.format("vector"))
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
-    dim = dims("linalg_vector_norm", dim)
+    if dim.__class__ is not int:
+        dim = dims("linalg_vector_norm", dim)
     if dtype is not None and isinstance(x, Tensor):
         if not (x.dtype.is_floating_point or x.dtype.is_complex):
             raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
@@ -290,23 +291,28 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     xp = layer.functions
     if not eps >= 0 and (x1.dtype.is_floating_point or x2.dtype.is_floating_point):
         raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
-    dtype = result_type([x1, x2])
-    if not dtype.is_floating_point:
-        raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
-                           f"{dtype.scalar_name}")
-    shape = broadcast_shapes(x1._array.shape, x2._array.shape)
-    x1, x2 = (x if x.dtype.is_floating_point else x.to(dtype) for x in (x1, x2))
-    if x1._array.shape != x2._array.shape:
+    a, b = x1._array, x2._array
+    if a.dtype is not b.dtype or a.dtype.kind != "f":
+        dtype = result_type([x1, x2])
+        if not dtype.is_floating_point:
+            raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
+                               f"{dtype.scalar_name}")
+        x1, x2 = (x if x.dtype.is_floating_point else x.to(dtype) for x in (x1, x2))
+    if a.shape != b.shape:
+        shape = broadcast_shapes(a.shape, b.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
     return xp.sum((x1 / _clamped_norm(x1, dim, eps)) * (x2 / _clamped_norm(x2, dim, eps)), dim)
 
 
 def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     """max(‖x‖, eps); the gradient is that of the norm, even where it is clamped."""
-    result = _vector_norm(x, 2, dim, True, None).clone()
+    result = _vector_norm(x, 2, dim, True, None)
+    if special[0] or result._requires_grad:  # the norm's rule saves its result
+        result = result.clone()
     a = result._array
-    if not special[0] and a.dtype in (F32, F64):  # the tensor is new: no version bump is needed
-        np.maximum(a, a.dtype.type(eps), out=a)
+    dt = a.dtype
+    if not special[0] and (dt is F32 or dt is F64):  # the tensor is new: no version bump is needed
+        np.maximum(a, dt.type(eps), out=a)
         return result
     with no_grad():
         result.clamp_min_(eps)

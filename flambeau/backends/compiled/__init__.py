@@ -95,10 +95,18 @@ def _module(name: str) -> Any:
     return import_module(f"{__name__}.{name}") if enable_kernels() else None
 
 
-def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
+#: [`families.reductions.reduce_arrays`], once it is imported
+_reduce: list[Any] = []
+
+
+def reduce_arrays(ops: tuple[str, ...], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
     """Reductions of large arrays (`families.reductions.reduce_arrays`)."""
-    module = _module("families.reductions")
-    return None if module is None else module.reduce_arrays(ops, of, arrays, dim, keepdim)
+    if not _reduce:
+        module = _module("families.reductions")
+        if module is None:
+            return None
+        _reduce.append(module.reduce_arrays)
+    return _reduce[0](ops, of, arrays, dim, keepdim)
 
 
 def sum_rows(x: np.ndarray) -> np.ndarray:
@@ -171,9 +179,13 @@ def update_kernel(rule: Callable[..., None], arrays: list[Any], missing: int, sc
 
 
 def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
-    """A large array in another dtype (`families.casting.convert`)."""
+    """A large array in another dtype (`families.casting.convert`, which is the converter from then on)."""
     module = _module("families.casting")
-    return None if module is None else module.convert(array, to)
+    if module is None:
+        return None
+    dtypes.register_converter(NARROW_CASTS, module.convert)
+    result: np.ndarray | None = module.convert(array, to)
+    return result
 
 
 dtypes.register_converter(NARROW_CASTS, convert)

@@ -97,11 +97,14 @@ def _check_nonempty(x: Any, dim: Any, name: str, error: type[Exception] = IndexE
 
 
 def _extremum(reduce: Any, name: str) -> Any:
+    ops = (name[1:],)
+
     def extremum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        if not x.size:
+        size = x.size
+        if not size:
             _check_nonempty(x, dim, name)
-        elif x.size > REDUCTIONS[0]:
-            result = reduce_arrays((name[1:],), "", (x,), dim, keepdim)
+        elif size > REDUCTIONS[0]:
+            result = reduce_arrays(ops, "", (x,), dim, keepdim)
             if result is not None:
                 return result[0]
         return reduce(x, axes_of(dim, x.ndim), None, None, keepdim)
@@ -110,11 +113,14 @@ def _extremum(reduce: Any, name: str) -> Any:
 
 
 def _extremum_of_all(reduce: Any, name: str) -> Any:
+    ops = (name,)
+
     def extremum(x: Any) -> Any:
-        if not x.size:
+        size = x.size
+        if not size:
             _check_nonempty(x, None, name)
-        elif x.size > REDUCTIONS[0]:
-            result = reduce_arrays((name,), "", (x,), None, False)
+        elif size > REDUCTIONS[0]:
+            result = reduce_arrays(ops, "", (x,), None, False)
             if result is not None:
                 return result[0]
         return reduce(x, None)
@@ -324,22 +330,24 @@ def _std_mean(x: Any, dim: Any = None, correction: float | None = None, keepdim:
 def _vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
-    if dim == () or dim == []:
-        dim = None
-    axis = axes_of(dim, x.ndim)
-    if ord == 2 and x.dtype.kind == "f":
-        return np.sqrt(sum_of_squares(x, axis, keepdim))
+    if dim is None or (dim.__class__ is int and -x.ndim <= dim < x.ndim):
+        axis = dim
+    else:
+        axis = None if dim == () or dim == [] else axes_of(dim, x.ndim)
+    if ord == 2:
+        if x.dtype.kind == "f":
+            return np.sqrt(sum_of_squares(x, axis, keepdim))
+        if x.dtype.kind == "c":
+            return np.sqrt(sum_axes(x.real * x.real + x.imag * x.imag, axis, keepdim))
+    elif ord == 1:
+        if x.size > SUMS[0]:
+            result = reduce_arrays(("sum",), "abs", (x,), axis, keepdim)
+            if result is not None:
+                return result[0]
+        return sum_axes(np.abs(x), axis, keepdim)
     if (ord < 0 or isinf(ord)) and not x.size:
-        _require_norm(x, ord, dim)
-    if ord == 2 and x.dtype.kind == "c":
-        return np.sqrt(sum_axes(x.real * x.real + x.imag * x.imag, axis, keepdim))
-    if ord == 1 and x.size > SUMS[0]:
-        result = reduce_arrays(("sum",), "abs", (x,), axis, keepdim)
-        if result is not None:
-            return result[0]
+        _require_norm(x, ord, None if axis is None else dim)
     size = np.abs(x)
-    if ord == 1:
-        return sum_axes(size, axis, keepdim)
     if ord == 0:
         return _add(x != 0, axis, size.dtype, None, keepdim)
     if isinf(ord):

@@ -13,7 +13,8 @@ from ...shapes import wrap_dim
 from ..compiled import scan_arrays
 from ..compiled.thresholds import SCANS
 
-_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_WIDER = {_F32: _F64, np.dtype(np.complex64): np.dtype(np.complex128)}
 LARGE = 16384  # arrays with more elements are scanned in blocks
 FEW = 16  # with fewer independent scans than this, Python floats are faster than rows
 
@@ -28,8 +29,8 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None, reverse: bool =
     """Return cumulative sums or products; from the end if `reverse`."""
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
-    kind = x.dtype.kind
-    axis = wrap_dim(dim, x.ndim)
+    kind, rank = x.dtype.kind, x.ndim
+    axis = dim if dim.__class__ is int and 0 <= dim < rank else wrap_dim(dim, rank)
     if kind == "f" or dtype is None or x.dtype == np.int64:
         array = x.view(np.uint8) if kind == "b" else x
         result = _by_kernel("add" if ufunc is np.add else "mul", (array,), axis, reverse)
@@ -182,15 +183,16 @@ def _cummin(x: Any, dim: int) -> Any:
 
 
 def _logcumsumexp(x: Any, dim: int) -> Any:
-    from ...kernels.linalg import logcumsumexp
-
-    result = _by_kernel("logarithms", (x,), wrap_dim(dim, x.ndim))
+    axis = wrap_dim(dim, x.ndim)
+    result = _by_kernel("logarithms", (x,), axis)
     if result is not None:
         return result[0]
+    if x.dtype is _F32 and x.ndim:
+        return np.logaddexp.accumulate(x.astype(_F64), axis).astype(_F32)
+    from ...kernels.linalg import logcumsumexp
+
     wider = _WIDER.get(x.dtype)
-    if wider is None:
-        return logcumsumexp(x, wrap_dim(dim, x.ndim))
-    return logcumsumexp(x.astype(wider), wrap_dim(dim, x.ndim)).astype(x.dtype)
+    return logcumsumexp(x, axis) if wider is None else logcumsumexp(x.astype(wider), axis).astype(x.dtype)
 
 
 PRIMITIVES = {

@@ -47,9 +47,10 @@ def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
 
 def sum_axes(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """Return the sum of floating point or complex elements over axes, pairwise or in blocks where it is long."""
-    if x.size <= BLOCK:
+    size = x.size
+    if size <= BLOCK:
         return _add(x, axis, None, None, keepdims)
-    if x.size > SUMS[0]:
+    if size > SUMS[0]:
         result = reduce_arrays(("sum",), "", (x,), axis, keepdims)
         if result is not None:
             return result[0]
@@ -128,9 +129,9 @@ def _blocks(x: Any, axis: int) -> Any:
 
 
 def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    if x.size <= BLOCK and dtype is None and ((d := x.dtype) is _F32 or d.kind in "fc") and (
+    if dtype is None and ((d := x.dtype) is _F32 or d.kind in "fc") and (
             dim is None or (dim.__class__ is int and -x.ndim <= dim < x.ndim)):
-        return _add(x, dim, None, None, keepdim)
+        return _add(x, dim, None, None, keepdim) if x.size <= BLOCK else sum_axes(x, dim, keepdim)
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     if x.dtype.kind in "biu":

@@ -47,7 +47,7 @@ MAX_FAST_PLANS = 1024
 _fast_plans: dict[Any, Plan] = {}
 
 
-def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim: Any,
+def reduce_arrays(ops: tuple[str, ...], of: str, arrays: Sequence[np.ndarray], dim: Any,
             keepdim: bool) -> tuple[np.ndarray, ...] | None:
     """Reductions over dimensions of the first array, in one pass; None: NumPy has to compute them.
 
@@ -60,7 +60,7 @@ def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim
     x = arrays[0]
     key = None
     if len(arrays) == 1 and (dim is None or dim.__class__ is int or dim.__class__ is tuple):
-        key = (*ops, of, x.dtype, x.shape, x.strides, dim, keepdim)
+        key = (ops, of, x.dtype, x.shape, x.strides, dim, keepdim)
         plan = _fast_plans.get(key)
         if plan is not None:
             shape, dtype, _ = plan.outs[0]
@@ -69,7 +69,7 @@ def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim
                 plan.run((result, x))
                 return (result,)
             return (plan.enter(pool(), empty(shape, dtype), x),)
-    reducer = _reducer(tuple(ops), of, tuple([each.dtype for each in arrays]))
+    reducer = _reducer(ops, of, tuple([each.dtype for each in arrays]))
     if reducer is None or x.__class__ is not ndarray:
         return None
     axes = None

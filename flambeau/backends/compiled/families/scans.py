@@ -89,14 +89,16 @@ def scan_arrays(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> t
     """
     x = arrays[0]
     dtype = x.dtype
-    supported = _ARITHMETIC_DTYPES if name in ("add", "mul", "max", "min") else _FLOAT_DTYPES
-    if dtype.char not in supported or not dtype.isnative:
-        return None
-    if name == "logarithms" and x.size < MIN_LOGSUMEXP_LINES * x.shape[dim]:
-        return None
-    key = (name, dtype, dim, back, x.shape, *[each.strides for each in arrays])
+    key: tuple[Any, ...] = (name, dtype, dim, back, x.shape, x.strides)
+    if len(arrays) > 1:
+        key = (*key, *[each.strides for each in arrays[1:]])
     plan = _plans.plans.get(key)
     if plan is None:
+        supported = _ARITHMETIC_DTYPES if name in ("add", "mul", "max", "min") else _FLOAT_DTYPES
+        if dtype.char not in supported or not dtype.isnative:
+            return None
+        if name == "logarithms" and x.size < MIN_LOGSUMEXP_LINES * x.shape[dim]:
+            return None
         scan = scan_of(name, dtype)
         outs = [Spec.dense(x.shape, each) for each in scan.outputs]
         launches = scan.launches(outs, [Spec.of(each) for each in arrays], dim, back)
