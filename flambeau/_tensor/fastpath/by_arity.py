@@ -156,7 +156,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         launches: the launches of layouts that came again and again; None: NumPy computes the operator in one pass.
     """
     single, double = (_NO_LAUNCHES, _NO_LAUNCHES) if launches is None else (launches.single, launches.double)
-    find_single, find_double = single.get, double.get
+    find_single, find_double, consider = single.get, double.get, None if launches is None else launches.consider
     threshold = threshold_of(op.name)
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
@@ -181,19 +181,18 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 r = launch(a)
             elif limit is None:
                 r = quietly(kernel, a)
-            elif scalar is not None and not a.ndim:
-                r = quietly(scalar, a[()])
-            elif LARGE_SEEN[0] and a.size > limit[0]:
-                return fallback(input)
             else:
-                r = quietly(kernel, a)
+                size = a.size
+                if size > limit[0] and LARGE_SEEN[0]:
+                    return fallback(input)
+                r = quietly(scalar, a[()]) if size == 1 and scalar is not None and not a.ndim else quietly(kernel, a)
         except RuntimeError:  # the context is entered by another thread, or the array is too large
             return fallback(input) if limit is None else general(input)
+        if launch is None:
+            consider(dt, (a.shape, a.strides), (a,), asarray(r), launch_by, op, [a], {})
         if r.__class__ is not ndarray:
             r = asarray(r)
-        if launch is None and launches is not None:
-            launches.consider(dt, (a.shape, a.strides), (a,), r, launch_by, op, [a], {})
-        if layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous) and 1 in r.shape:
+        elif layouts_seen[0] and (not a.flags.c_contiguous or layouts_seen[0] > 1) and 1 in r.shape:
             r = in_elementwise_layout(r, (a,))
         result = new(Tensor)
         result._array = r

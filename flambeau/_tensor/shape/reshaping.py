@@ -420,7 +420,7 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
         if -n <= dim0 < n and -n <= dim1 < n:
             try:
                 view = a.swapaxes(dim0, dim1)
-                if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+                if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
                     note_layout(view)
                 return _transpose(input, view, dim0, dim1)
             except SparseAccess:
@@ -446,7 +446,7 @@ def t(input: Tensor) -> Tensor:
         return apply(REGISTRY["t"], [input])
     try:
         view = a.T
-        if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+        if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
             note_layout(view)
         return _t(input, view)
     except SparseAccess:
@@ -467,7 +467,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     elif len(dims) > 1 and not special[0] and _INTS.issuperset(map(type, dims)):
         try:
             view = input._array.transpose(dims)
-            if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
                 note_layout(view)
             return _permute(input, view, dims)
         except (ValueError, SparseAccess, AttributeError):
@@ -476,7 +476,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     if not special[0] or beside_levels(input):
         try:
             view = input._array.transpose(order)
-            if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
                 note_layout(view)
             return _permute(input, view, order)
         except (ValueError, SparseAccess):
@@ -500,7 +500,7 @@ def permute_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
     if not special[0] or beside_levels(input):
         try:
             view = input._array.transpose(order)
-            if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
                 note_layout(view)
             return _permute(input, view, order)
         except (ValueError, SparseAccess):
