@@ -28,3 +28,13 @@ def test_a_launch_leaves_the_limit():
     launch = launch_or_limit(launches, REGISTRY["roll"], [x], {"shifts": (1,), "dims": (0,)})
     assert np.array_equal(launch(x), np.roll(x, 1, 0))
     assert launches.most == MOST
+
+
+def test_programs_are_launched_above_the_limit_of_picking():
+    torch.ones(64, 64).exp()
+    launches = Launches()
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    launch = launch_or_limit(launches, REGISTRY["tril"], [x], {"diagonal": 0})
+    assert np.array_equal(launch(x), np.tril(x))
+    assert launch_or_limit(launches, REGISTRY["tril"], [x[:30, :30].copy()], {"diagonal": 0}) is None
+    assert launches.most == MOST

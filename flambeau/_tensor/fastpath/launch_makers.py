@@ -46,8 +46,10 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
         launch: Launch = make(*inputs, **params)
         return launch
     if op.name in REARRANGING:
-        return _picking(op, inputs[0], params)
-    make = getattr(getattr(arrays, _COMPOSITES.get(op.name, op.name), None), "launch", None)
+        launch = _picking(op, inputs[0], params)
+        if launch is not None:
+            return launch
+    make = _composite_maker(op)
     if make is None:
         return None
     if op.name in _COMPOSITES:  # by position
@@ -57,16 +59,20 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     return launch
 
 
+def _composite_maker(op: Op) -> Callable[..., Launch] | None:
+    """What makes launches of the program of an operator; None where it has none."""
+    make: Callable[..., Launch] | None = getattr(getattr(arrays, _COMPOSITES.get(op.name, op.name), None), "launch",
+                                                 None)
+    return make
+
+
 def most_elements(op: Op, most: int) -> int:
     """The most elements of the input of any launch of an operator, `most` where only the layout decides."""
-    if op.kind == ELEMENTWISE:
-        return most
     if op.name in ("cumsum", "cumprod"):
         return min(most, SCANS[0])
-    if op.name in _MAKERS:
+    if op.kind == ELEMENTWISE or op.name in _MAKERS or _composite_maker(op) is not None:
         return most
-    composite = getattr(arrays, _COMPOSITES.get(op.name, op.name), None)
-    return REARRANGING.get(op.name, most if hasattr(composite, "launch") else 0)
+    return REARRANGING.get(op.name, 0)
 
 
 def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
@@ -75,8 +81,7 @@ def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Lau
     if make is not None:
         launch: Launch = make(*inputs, **params)
         return launch
-    composite = _COMPOSITES.get(op.name)
-    make = getattr(getattr(arrays, composite or "", None), "launch", None)
+    make = _composite_maker(op) if op.name in _COMPOSITES else None
     return None if make is None else make((*inputs, *params.values()), {}, True)
 
 
