@@ -164,7 +164,8 @@ def sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, 
             samples = sampler(a.values.size, True).reshape(a.values.shape)
         return a.copy().with_values(samples)
     is_row_major = memory_format is not None and memory_format.name == "contiguous_format"
-    empty, contiguous = None, a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape
+    empty: Any = None
+    contiguous = a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape
     is_row_major = is_row_major or contiguous
     if not contiguous:
         empty = np.empty_like(a, d.numpy, "C" if is_row_major else "K") if over or is_row_major else (

@@ -156,7 +156,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         launches: the launches of layouts that came again and again; None: NumPy computes the operator in one pass.
     """
     single, double = (_NO_LAUNCHES, _NO_LAUNCHES) if launches is None else (launches.single, launches.double)
-    find_single, find_double, consider = single.get, double.get, None if launches is None else launches.consider
+    find_single, find_double = single.get, double.get
+    consider: Any = None if launches is None else launches.consider
     threshold = threshold_of(op.name)
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)

@@ -62,9 +62,9 @@ def test_layouts(of, source, to, impls):
 
 
 def test_casts_that_stay_in_numpy():
-    assert casting._kernel(np.dtype(np.complex64), np.dtype(np.float32)) is None
-    assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint64)) is None
-    assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint16)) is not None
+    assert casting._conversion(np.dtype(np.complex64), np.dtype(np.float32)) is None
+    assert casting._conversion(np.dtype(np.float32), np.dtype(np.uint64)) is None
+    assert casting._conversion(np.dtype(np.float32), np.dtype(np.uint16)) is not None
 
 
 @pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
