@@ -32,22 +32,14 @@ def _position(address: int) -> Any:
     return ctypes.c_int32.from_address(address + 4 * mersenne_twister.WORDS)
 
 
-_byte = ctypes.c_char.from_buffer  # whose address is found in a fifth of the time that `words.ctypes.data` takes
-#: [the generator that was drawn from last, the address of its state, its position there]
-_last: list[tuple[Any, int, Any]] = [(None, 0, None)]
-
-
 def draw(generator: Any, n: int) -> np.ndarray | None:
     """The next `n` outputs of an MT19937, uint32; None: NumPy has to draw them."""
-    known, address, position = _last[0]
-    if known is not generator:
-        if not _has_known_layout():
-            return None
-        address = generator.ctypes.state_address
-        position = _position(address)
-        _last[0] = generator, address, position
+    if not _has_known_layout():
+        return None
     words = np.empty(n, np.uint32)
-    position.value = mersenne_twister.draw()(ctypes.addressof(_byte(words)), n, address, position.value)
+    address = generator.ctypes.state_address
+    position = _position(address)
+    position.value = mersenne_twister.draw()(words.ctypes.data, n, address, position.value)
     return words
 
 
