@@ -13,22 +13,24 @@ from typing import Any
 import numpy as np
 
 try:
-    from numpy.linalg import _umath_linalg as _lapack
+    from numpy.linalg import _umath_linalg as ufuncs
 except ImportError:  # another version of NumPy
-    _lapack = None  # type: ignore[assignment]
+    ufuncs = None  # type: ignore[assignment]
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _sum = np.add.reduce
 LinAlgError = np.linalg.LinAlgError
 
 
-def _is_plain(a: Any) -> bool:
-    return (_lapack is not None and a.__class__ is np.ndarray and (a.dtype is _F32 or a.dtype is _F64)
+def is_plain(a: Any) -> bool:
+    """Whether an array is one of float32 or float64 matrices with elements, which the ufuncs take."""
+    return (ufuncs is not None and a.__class__ is np.ndarray and (a.dtype is _F32 or a.dtype is _F64)
             and a.ndim > 1 and a.size > 0)
 
 
-def _is_square(a: Any) -> bool:
-    return _is_plain(a) and bool(a.shape[-1] == a.shape[-2])
+def is_square(a: Any) -> bool:
+    """Whether such matrices are square."""
+    return is_plain(a) and bool(a.shape[-1] == a.shape[-2])
 
 
 def _failed(result: Any) -> bool:
@@ -43,8 +45,8 @@ def _upper(rows: int, columns: int) -> Any:
 
 def inv(a: Any) -> Any:
     """Inverses."""
-    if _is_square(a):
-        result = _lapack.inv(a, signature="d->d")
+    if is_square(a):
+        result = ufuncs.inv(a, signature="d->d")
         if not _failed(result):
             return result.astype(a.dtype, copy=False)
     return np.linalg.inv(a)
@@ -52,9 +54,9 @@ def inv(a: Any) -> Any:
 
 def solve(a: Any, b: Any) -> Any:
     """Solutions of systems with matrices as right-hand sides."""
-    if _is_square(a) and _is_plain(b) and a.dtype is b.dtype and a.shape[-1] == b.shape[-2] and (
+    if is_square(a) and is_plain(b) and a.dtype is b.dtype and a.shape[-1] == b.shape[-2] and (
             a.shape[:-2] == b.shape[:-2]):
-        result = _lapack.solve(a, b, signature="dd->d")
+        result = ufuncs.solve(a, b, signature="dd->d")
         if not _failed(result):
             return result.astype(a.dtype, copy=False)
     return np.linalg.solve(a, b)
@@ -62,8 +64,8 @@ def solve(a: Any, b: Any) -> Any:
 
 def cholesky(a: Any) -> Any:
     """Lower Cholesky factors."""
-    if _is_square(a):
-        result = _lapack.cholesky_lo(a, signature="d->d")
+    if is_square(a):
+        result = ufuncs.cholesky_lo(a, signature="d->d")
         if not _failed(result):
             return result.astype(a.dtype, copy=False)
     return np.linalg.cholesky(a)
@@ -71,8 +73,8 @@ def cholesky(a: Any) -> Any:
 
 def eigh(a: Any, uplo: Any = "L") -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
-    if _is_square(a):
-        values, vectors = (_lapack.eigh_lo if uplo == "L" else _lapack.eigh_up)(a, signature="d->dd")
+    if is_square(a):
+        values, vectors = (ufuncs.eigh_lo if uplo == "L" else ufuncs.eigh_up)(a, signature="d->dd")
         if not _failed(values):
             return values.astype(a.dtype, copy=False), vectors.astype(a.dtype, copy=False)
     return np.linalg.eigh(a, uplo)
@@ -80,8 +82,8 @@ def eigh(a: Any, uplo: Any = "L") -> Any:
 
 def eigvalsh(a: Any, uplo: Any = "L") -> Any:
     """Eigenvalues of symmetric matrices."""
-    if _is_square(a):
-        values = (_lapack.eigvalsh_lo if uplo == "L" else _lapack.eigvalsh_up)(a, signature="d->d")
+    if is_square(a):
+        values = (ufuncs.eigvalsh_lo if uplo == "L" else ufuncs.eigvalsh_up)(a, signature="d->d")
         if not _failed(values):
             return values.astype(a.dtype, copy=False)
     return np.linalg.eigvalsh(a, uplo)
@@ -89,8 +91,8 @@ def eigvalsh(a: Any, uplo: Any = "L") -> Any:
 
 def svdvals(a: Any) -> Any:
     """Singular values."""
-    if _is_plain(a):
-        values = _lapack.svd(a, signature="d->d")
+    if is_plain(a):
+        values = ufuncs.svd(a, signature="d->d")
         if not _failed(values):
             return values.astype(a.dtype, copy=False)
     return np.linalg.svd(a, compute_uv=False)
@@ -98,8 +100,8 @@ def svdvals(a: Any) -> Any:
 
 def svd(a: Any, full_matrices: bool) -> Any:
     """Singular value decompositions."""
-    if _is_plain(a):
-        u, s, vh = (_lapack.svd_f if full_matrices else _lapack.svd_s)(a, signature="d->ddd")
+    if is_plain(a):
+        u, s, vh = (ufuncs.svd_f if full_matrices else ufuncs.svd_s)(a, signature="d->ddd")
         if not _failed(s):
             return u.astype(a.dtype, copy=False), s.astype(a.dtype, copy=False), vh.astype(a.dtype, copy=False)
     return np.linalg.svd(a, full_matrices=full_matrices)
@@ -107,23 +109,24 @@ def svd(a: Any, full_matrices: bool) -> Any:
 
 def det(a: Any) -> Any:
     """Determinants."""
-    if _is_square(a):
-        return _lapack.det(a, signature="d->d").astype(a.dtype, copy=False)
+    if is_square(a):
+        return ufuncs.det(a, signature="d->d").astype(a.dtype, copy=False)
     return np.linalg.det(a)
 
 
 def qr(a: Any, mode: Any) -> Any:
     """QR decompositions of `mode` "reduced" or "complete"."""
-    if _is_plain(a):
+    if is_plain(a):
         m, n = a.shape[-2:]
         factors = a.astype(_F64, copy=True)
-        tau = _lapack.qr_r_raw(factors, signature="d->d")
+        tau = ufuncs.qr_r_raw(factors, signature="d->d")
         complete = mode == "complete" and m > n
-        q = (_lapack.qr_complete if complete else _lapack.qr_reduced)(factors, tau, signature="dd->d")
+        q = (ufuncs.qr_complete if complete else ufuncs.qr_reduced)(factors, tau, signature="dd->d")
         r = factors[..., :m if complete else min(m, n), :]
         r = np.where(_upper(r.shape[-2], n), r, 0.0)
         return q.astype(a.dtype, copy=False), r.astype(a.dtype, copy=False)
     return np.linalg.qr(a, mode)
 
 
-__all__ = ["LinAlgError", "cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "solve", "svd", "svdvals"]
+__all__ = ["LinAlgError", "cholesky", "det", "eigh", "eigvalsh", "inv", "is_plain", "is_square", "qr", "solve", "svd",
+           "svdvals", "ufuncs"]

@@ -206,6 +206,34 @@ def _avg_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, ceil_mode
     return avg_pool_launch(a, positions, kernel_size, stride, padding, bool(count_include_pad), divisor_override or 0)
 
 
+def _grid_sample(input: ndarray, grid: ndarray, mode: int, padding: int, align_corners: bool, saved: Any) -> Launch:
+    from ...backends.compiled.families.grid_sampling import sample_launch
+
+    launch: Launch = sample_launch(input, grid, (mode, padding, align_corners))
+    return launch
+
+
+def _resample(a: ndarray, steps: Any) -> Launch:
+    """Each dimension after the other."""
+    from ...backends.compiled.families.resampling import resample_launch
+
+    launches, shape = [], a.shape
+    for dim, _, positions, weights in steps:
+        launch = None if weights is None else resample_launch(shape, a.dtype, dim, positions, weights)
+        if launch is None:
+            return None
+        launches.append(launch)
+        axis = len(shape) + dim
+        shape = (*shape[:axis], len(positions[0]), *shape[axis + 1:])
+
+    def run(x: ndarray) -> ndarray:
+        for each in launches:
+            x = each(x)
+        return x
+
+    return run
+
+
 def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool, **params: Any) -> Launch:
     geometry = geometry_of(x.shape, w.shape, transposed=transposed, **params)
     convolve = arrays.convolve
@@ -220,6 +248,8 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,
+    "_grid_sampler_2d": _grid_sample, "_grid_sampler_3d": _grid_sample,
+    **dict.fromkeys(("_upsample_linear1d", "_upsample_bilinear2d", "_upsample_trilinear3d"), _resample),
     "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"],
 }
 

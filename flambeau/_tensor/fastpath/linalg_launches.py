@@ -19,7 +19,7 @@ ndarray = np.ndarray
 empty, zeros, copyto, where = np.empty, np.zeros, np.copyto, np.where
 F64 = np.dtype(np.float64)
 _sum = np.add.reduce
-_ufuncs = lapack._lapack
+_ufuncs = lapack.ufuncs
 Launch = Callable[..., Any] | None
 
 
@@ -45,7 +45,7 @@ def _quiet(compute: Callable[..., Any]) -> Launch:
 
 
 def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
-    if upper or not lapack._is_square(a):
+    if upper or not lapack.is_square(a):
         return None
     shape, dtype, factorize = a.shape, a.dtype, _ufuncs.cholesky_lo
 
@@ -57,7 +57,7 @@ def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
 
 
 def _inverse(a: ndarray, check_errors: bool) -> Launch:
-    if not lapack._is_square(a):
+    if not lapack.is_square(a):
         return None
     shape, dtype, invert = a.shape, a.dtype, _ufuncs.inv
 
@@ -70,7 +70,7 @@ def _inverse(a: ndarray, check_errors: bool) -> Launch:
 
 def _solution_shape(a: ndarray, b: ndarray) -> bool:
     """Whether LAPACK solves systems with matrices as right-hand sides, batch by batch."""
-    return (lapack._is_square(a) and lapack._is_plain(b) and a.dtype is b.dtype and a.shape[:-1] == b.shape[:-1])
+    return (lapack.is_square(a) and lapack.is_plain(b) and a.dtype is b.dtype and a.shape[:-1] == b.shape[:-1])
 
 
 def _solution(a: ndarray, b: ndarray, left: bool, check_errors: bool) -> Launch:
@@ -101,7 +101,7 @@ def _triangular_solution(a: ndarray, b: ndarray, upper: bool, left: bool, unitri
 
 
 def _qr(a: ndarray, mode: str) -> Launch:
-    if mode != "reduced" or not lapack._is_plain(a):
+    if mode != "reduced" or not lapack.is_plain(a):
         return None
     rows, columns = a.shape[-2:]
     rank, dtype = min(rows, columns), a.dtype

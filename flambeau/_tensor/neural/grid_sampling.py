@@ -10,6 +10,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
+from ..fastpath.repeated_calls import observing
 from ..tensor import Tensor
 
 __all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
@@ -58,8 +59,9 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         names = [x.type().rpartition(".")[2].removesuffix("Tensor") for x in (input, grid)]
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     op = REGISTRY["_grid_sampler_2d" if input.dim() == 4 else "_grid_sampler_3d"]
+    saved: Any = None if special[0] == observing[0] else []
     return apply(op, [input, grid], {"mode": interpolation_mode, "padding": padding_mode,
-                                     "align_corners": bool(align_corners), "saved": [] if special[0] else None})
+                                     "align_corners": bool(align_corners), "saved": saved})
 
 
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,

@@ -168,6 +168,11 @@ def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | 
     return out, statistics
 
 
+@repeated
+def _batch_norm_without_averages(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    return _batch_norm(input, weight, bias, None, None, True, 0.0, eps)[0]
+
+
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:
     """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
@@ -186,6 +191,8 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     tensor([-1.,  1.])
     """
     try:
+        if training and running_mean is running_var is None:
+            return _batch_norm_without_averages(input, weight, bias, eps)
         return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
     except Exception:
         error = explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training, momentum,

@@ -270,6 +270,20 @@ def launch_of_outputs(outs: Sequence[tuple[tuple[int, ...], np.dtype]],
     return run
 
 
+def launch_of_result(shape: tuple[int, ...], dtype: np.dtype,
+                     launches: Sequence[Launch]) -> Callable[..., ndarray] | None:
+    """The function of arrays that runs launches over (result, *arrays) and gives the result, a row-major array."""
+    plan = Plan([(shape, dtype, None)], launches)
+    if plan.enter is None or plan.scratch:
+        return None
+    enter, pool = plan.enter, thread_pool.pool
+
+    def run(*arrays: ndarray, _plan: Plan = plan) -> ndarray:  # which owns what `enter` reads
+        return enter(pool(), empty(shape, dtype), *arrays)
+
+    return run
+
+
 class PlanCache:
     """Plans by the layouts of their arrays; cleared when full."""
 
@@ -300,4 +314,4 @@ def result_strides(shape: tuple[int, ...], operands: Sequence[np.ndarray],
     return None if strides is None else tuple([s * dtype.itemsize for s in strides])
 
 
-__all__ = ["Plan", "PlanCache", "launch_of_outputs", "new_array", "result_strides"]
+__all__ = ["Plan", "PlanCache", "launch_of_outputs", "launch_of_result", "new_array", "result_strides"]

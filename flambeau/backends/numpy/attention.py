@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+
+_fmin = np.fmin.reduce
+#: masks of up to so many elements are kept
+_FEW = 1024
+
+
+@functools.lru_cache(64)
+def _few_later(n: int, m: int) -> Any:
+    return ~np.tri(n, m, dtype=bool)
+
+
+def _later(n: int, m: int) -> Any:
+    """Whether a key comes after a query."""
+    return _few_later(n, m) if n * m <= _FEW else ~np.tri(n, m, dtype=bool)
 
 
 def _safe_softmax(x: Any, dim: int) -> Any:
@@ -13,9 +28,9 @@ def _safe_softmax(x: Any, dim: int) -> Any:
         return x.copy()
     axis = dim % x.ndim if x.ndim else None
     top = np.maximum.reduce(x, axis=axis, keepdims=True)
-    all_masked = np.isneginf(top)
-    any_masked = all_masked.any()
+    any_masked = _fmin(top, None) == -np.inf
     if any_masked:
+        all_masked = np.isneginf(top)
         top = np.where(all_masked, x.dtype.type(0), top)
     exponentials = np.subtract(x, top)
     np.exp(exponentials, out=exponentials)
@@ -38,7 +53,7 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool
         np.add(scores, attn_mask, out=scores)
     if is_causal:
         n, m = scores.shape[-2:]
-        np.copyto(scores, scores.dtype.type(-np.inf), where=~np.tri(n, m, dtype=bool))
+        np.copyto(scores, scores.dtype.type(-np.inf), where=_later(n, m))
     weights = _safe_softmax(scores, -1)
     if saved is not None:
         saved[:] = (weights,)

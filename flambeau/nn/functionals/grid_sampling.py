@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import repeated
 from ...warning_location import user_stacklevel
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -15,6 +16,7 @@ MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
+@repeated
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """The pixels of images, interpolated at the points of a grid.

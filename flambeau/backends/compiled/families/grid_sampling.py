@@ -16,7 +16,7 @@ from ....codegen.grid_sampling import grid_sampling
 from ....codegen.grid_sampling.grid_sampling import NEAREST, Sampling
 from ....runtime.launch import Spec
 from .. import empty_array
-from ..launching import Plan, PlanCache
+from ..launching import Plan, PlanCache, launch_of_result
 
 ndarray = np.ndarray
 _plans = PlanCache()
@@ -72,6 +72,17 @@ def sample(input: ndarray, grid: ndarray, modes: tuple[int, int, bool]) -> ndarr
     return out if _run("forward", modes, images, points, (out, images, points)) else None
 
 
+def sample_launch(input: ndarray, grid: ndarray, modes: tuple[int, int, bool]) -> Any:
+    """`sample` of images and points of these layouts, with one batch dimension; None if there is none."""
+    rank = grid.shape[-1]
+    spec = Spec.of(input)
+    if not _is_supported(grid, input) or not (input.ndim == grid.ndim == rank + 2) or not (
+            grid.flags.c_contiguous and grid_sampling.is_addressable(spec)):
+        return None
+    launches = grid_sampling.launches("forward", _sampling(rank, *modes), spec, prod(grid.shape[1:-1]))
+    return launch_of_result((*input.shape[:2], *grid.shape[1:-1]), input.dtype, launches)
+
+
 def image_gradient(g: ndarray, input: ndarray, grid: ndarray, modes: tuple[int, int, bool]) -> ndarray | None:
     """The gradient of the input by the gradient `g` of the result."""
     if not _is_supported(grid, g):
@@ -94,4 +105,4 @@ def grid_gradient(g: ndarray, input: ndarray, grid: ndarray, modes: tuple[int, i
     return out if _run("grid", modes, images, points, (out, g, images, points)) else None
 
 
-__all__: list[Any] = ["grid_gradient", "image_gradient", "sample"]
+__all__: list[Any] = ["grid_gradient", "image_gradient", "sample", "sample_launch"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....codegen.resampling import resampling
 from .. import empty_array
-from ..launching import Plan, PlanCache
+from ..launching import Plan, PlanCache, launch_of_result
 
 ndarray = np.ndarray
 _plans = PlanCache()
@@ -44,6 +44,16 @@ def resample(x: ndarray, dim: int, positions: Any, weights: Any) -> ndarray | No
                 lambda: (np.array(positions), np.array(weights)))
 
 
+def resample_launch(shape: tuple[int, ...], dtype: np.dtype, dim: int, positions: Any, weights: Any) -> Any:
+    """`resample` of row-major arrays of a shape and dtype; None if there is none."""
+    axis, outputs = len(shape) + dim, len(positions[0])
+    if dtype.char not in "fd" or len(positions) > resampling.MAX_TAPS or not outputs or not prod(shape):
+        return None
+    launches = resampling.launches(dtype, prod(shape[:axis]), shape[axis], prod(shape[axis + 1:]),
+                                   np.array(positions), np.array(weights))
+    return launch_of_result((*shape[:axis], outputs, *shape[axis + 1:]), dtype, launches)
+
+
 def resample_backward(g: ndarray, dim: int, size: int, positions: Any, weights: Any) -> ndarray | None:
     """The transpose of `resample`: each element, times its weights, added at its positions."""
     if not _is_supported(g):
@@ -65,4 +75,4 @@ def _transposed(size: int, positions: Any, weights: Any) -> tuple[ndarray, ndarr
     return table[0].astype(np.int64), table[1]
 
 
-__all__ = ["resample", "resample_backward"]
+__all__ = ["resample", "resample_backward", "resample_launch"]
