@@ -23,7 +23,8 @@ F64 = np.dtype(np.float64)
 Launch = Callable[..., Any] | None
 
 #: operators that are one composite with their parameters by position
-_COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm"}
+_COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm", "_batch_norm": "batch_norm",
+               "_flash_attention": "scaled_dot_product_attention"}
 #: operators whose results are elements of their input, and zeros; the most elements that are picked by index
 REARRANGING = dict.fromkeys(("roll", "flip", "rot90", "repeat", "tril", "triu", "diag_embed"), 256)
 REARRANGING |= dict.fromkeys((

@@ -28,6 +28,7 @@ def by_blocks(attention: Callable[..., Any]) -> Callable[..., Any]:
             return attention_in_blocks(attention, query, key, value, mask, is_causal, scale)
         return attention(query, key, value, mask, is_causal, scale, saved)
 
+    run.launch = attention.launch  # type: ignore[attr-defined]
     return run
 
 

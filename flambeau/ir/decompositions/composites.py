@@ -43,7 +43,8 @@ DECOMPOSED_OPERATORS: dict[str, int] = dict.fromkeys((
 #: primitives that are computed in float64 where float32 arrays are small, and the most elements of these: NumPy and
 #: programs then have the same bits
 _IN_DOUBLE = frozenset((
-    "softmax", "log_softmax", "logsumexp", "var", "std", "layer_norm", "group_norm"))
+    "softmax", "log_softmax", "logsumexp", "var", "std", "layer_norm", "group_norm", "batch_norm",
+    "scaled_dot_product_attention"))
 #: the same where results are reduced
 _REDUCED_IN_DOUBLE = frozenset((
     "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
@@ -142,7 +143,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
         if x.__class__ is not np.ndarray:
             return fallback(*args, **params)
         if has_small and x.size <= IN_DOUBLE and x.dtype is F32 and not (converting and _converts(args, params)) and (
-                in_double or params.get("reduction") != "none"):
+                not is_attention or _are_small(args)) and (in_double or params.get("reduction") != "none"):
             if not SMALL_KERNELS[0] and next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
             if of_one_array:
@@ -161,7 +162,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             return None
         if args[0].size <= IN_DOUBLE and args[0].size < least:
             if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or (
-                    converting and _converts(args, params)):
+                    converting and _converts(args, params)) or (is_attention and not _are_small(args)):
                 return None
             return launches.launch(args, params, filling)
         return programs.launch(args, params, filling) if args[0].size >= least else None
@@ -191,6 +192,11 @@ def _narrowed(x: Any) -> Any:
 
 def _cast(xp: Any, source: np.dtype, dtype: Any, x: Any) -> Any:
     return xp.to(x, dtype) if getattr(x, "dtype", None) == source else x
+
+
+def _are_small(args: Sequence[Any]) -> bool:
+    """Whether all arrays, keys and masks, too, are of float32 and few elements."""
+    return all(x.__class__ is not np.ndarray or (x.size <= IN_DOUBLE and x.dtype is F32) for x in args)
 
 
 def _converts(args: Sequence[Any], params: dict[str, Any]) -> bool:
