@@ -6,6 +6,7 @@ import enum
 import inspect
 import math
 import numbers
+import re
 import types
 import typing
 import warnings
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 import flambeau as torch
 
 from ..ops.overloads import OpOverload, OpOverloadPacket
-from ..ops.schemas import FunctionSchema, aten_overloads, aten_schema
+from ..ops.schemas import Argument, FunctionSchema, aten_out_overloads, aten_overloads, aten_schema
 from ._compatibility import compatibility
 from .code.torch_names import find
 
@@ -56,6 +57,13 @@ def _torchscript_type_to_python_type(ts_type: Any) -> Any:
                                          "number": numbers.Number})
 
 
+def _default(arg: Argument) -> Any:
+    """The default of an argument; that of `int[2]` is a list of two."""
+    size = re.fullmatch(r"\w+\[(\d+)\]", arg.type)
+    value = arg.default_value
+    return value if size is None or value is None or isinstance(value, list) else [value] * int(size.group(1))
+
+
 def _signature(schema: FunctionSchema) -> inspect.Signature:
     """A schema as a signature; the parameter `self` is called `input`."""
     parameters: list[inspect.Parameter] = []
@@ -65,7 +73,7 @@ def _signature(schema: FunctionSchema) -> inspect.Signature:
         if name == "from":  # a keyword of Python: it and what precedes it are positional
             kind = inspect.Parameter.POSITIONAL_ONLY
             parameters = [p.replace(kind=kind) for p in parameters]
-        default = arg.default_value if arg.has_default else inspect.Parameter.empty
+        default = _default(arg) if arg.has_default else inspect.Parameter.empty
         parameters.append(inspect.Parameter("from_" if name == "from" else name, kind, default=default,
                                             annotation=_python_type(str(arg.type))))
     returns = [_python_type(str(each.type)) for each in schema.returns]
@@ -97,7 +105,8 @@ def _schemas_of(op: Any) -> list[FunctionSchema] | None:
         name = op.__name__
     else:
         return None
-    found = [aten_schema(name, overload) for overload in aten_overloads(name)]
+    found = [aten_schema(name, overload) for overload in dict.fromkeys((*aten_overloads(name),
+                                                                       *aten_out_overloads(name)))]
     known = [schema for schema in found if schema is not None and all(a.name != "..." for a in schema.arguments)]
     return known or None
 
@@ -146,13 +155,6 @@ def _binds(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str
     return True
 
 
-def _with_out(schema: FunctionSchema) -> FunctionSchema:
-    """The schema of an overload that writes its result to a tensor."""
-    arguments = str(schema).partition("(")[2].rpartition(") ->")[0]
-    star = "" if "*" in arguments.split(", ") else ", *"
-    return FunctionSchema(f"{schema.name}.out({arguments}{star}, Tensor(a!) out) -> Tensor(a!)")
-
-
 @compatibility(is_backward_compatible=False)
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse a call that writes to its arguments.
@@ -163,13 +165,6 @@ def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...
     signatures, schemas = get_signature_for_torch_op(target, return_schemas=True)
     if not signatures or not schemas:
         return
-    if kwargs.get("out") is not None:
-        others = {name: value for name, value in kwargs.items() if name != "out"}
-        schemas = [_with_out(schema) for signature, schema in zip(signatures, schemas, strict=True)
-                   if _binds(signature, args, others)]
-        kwargs, signatures = others, [_signature(schema) for schema in schemas]
-        signatures = [signature.replace(parameters=[p for p in signature.parameters.values() if p.name != "out"])
-                      for signature in signatures]
     matching = [schema for signature, schema in zip(signatures, schemas, strict=True)
                 if _binds(signature, args, kwargs)]
     if len(matching) == 1 and matching[0].is_mutable:
