@@ -16,6 +16,7 @@ from .libm import monotone_map
 from .memory_order import place
 
 _BERNOULLI_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
+_max, _min, _all = np.maximum.reduce, np.minimum.reduce, np.logical_and.reduce
 #: the bits of a float32 1
 _ONE = int(np.ones(1, np.float32).view(np.int32)[0])
 _GEOMETRIC_DTYPES = _BERNOULLI_DTYPES - {np.dtype(np.bool_)}
@@ -167,9 +168,9 @@ def check_multinomial(weights: np.ndarray, n: int, replacement: bool) -> None:
 def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
     """The `n` largest of weight / exponential number."""
     wide = widen(rows)
-    if not (wide.max() < np.inf and wide.min() >= 0):
+    if not (_max(wide, None) < np.inf and _min(wide, None) >= 0):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if (wide.max(axis=1) <= 0).any():
+    if not _min(_max(wide, 1), None) > 0:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     times = exponential(engine, rows.size, rows.dtype).reshape(rows.shape)
     if not rows.flags.c_contiguous:
@@ -178,7 +179,20 @@ def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray
         speeds = widen(narrow(wide / widen(times), rows.dtype))
     if n == 1:
         return np.asarray(speeds.argmax(axis=1)).reshape(-1, 1)
-    return np.ascontiguousarray(topk(speeds, n)[1])
+    chosen = _first_of_few(speeds, n) if speeds.size <= _FEW else None
+    return np.ascontiguousarray(topk(speeds, n)[1] if chosen is None else chosen)
+
+
+#: up to so many weights are sorted as a whole
+_FEW = 4096
+
+
+def _first_of_few(speeds: np.ndarray, n: int) -> np.ndarray | None:
+    """The positions of the n largest of each row; None where some are equal, or none is a number."""
+    order = speeds.argsort(axis=1)[:, ::-1]
+    places = order[:, :n + 1] + np.arange(0, speeds.size, speeds.shape[1])[:, None]
+    best = speeds.take(places)
+    return order[:, :n] if _all(best[:, :-1] > best[:, 1:], None) else None
 
 
 def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
