@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.compiled import solve_triangular
 from ...errstate import run_quietly
 from ...kernels import lapack
 
@@ -89,6 +90,16 @@ def _triangular_solution(a: ndarray, b: ndarray, upper: bool, left: bool, unitri
     if not left or unitriangular or not _solution_shape(a, b):
         return None
     shape, dtype, solve, order = b.shape, a.dtype, _ufuncs.solve, a.shape[-1]
+    if solve_triangular(a, b, upper, False) is not None:
+        def substitute(x: ndarray, y: ndarray) -> Any:
+            solution = solve_triangular(x, y, upper, False)
+            if solution is None:
+                return None
+            result = _new(shape, dtype)
+            copyto(result, solution)
+            return result
+
+        return _quiet(substitute)
     triangle = ~_lower(order, order, -1) if upper else _lower(order, order, 0)
 
     def compute(x: ndarray, y: ndarray) -> Any:
