@@ -545,3 +545,26 @@ def test_every_public_name_is_there():
     assert all(hasattr(graph, name) for name in graph.__all__)
     graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     graph.set_override_stale_capture_stream(True)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tanh", "erf", "sinc", "i0"])
+def test_packed_values_of_many_elements_have_the_same_gradient(name):
+    values = torch.randn(30, 200) * 10
+    unpacked = []
+
+    def unpack(x):
+        unpacked.append(x)
+        return x
+
+    def gradient():
+        x = values.clone().requires_grad_()
+        y = getattr(torch, name)(x)
+        return x, y.sum()
+
+    plain, total = gradient()
+    total.backward()
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+        packed, total = gradient()
+    total.backward()
+    assert torch.equal(plain.grad, packed.grad)
+    assert len(unpacked) == 1

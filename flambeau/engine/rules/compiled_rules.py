@@ -16,7 +16,6 @@ from ...errstate import run_in_quiet, run_quietly
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
 from ...ops.declare import ELEMENTWISE, REGISTRY
 from ..nodes.op_node import FREED, OpNode
-from ..saved.saved_tensors import Packed
 
 #: (plan, dtype, class of a Python scalar among the operands) -> kernel; None where there is none
 _kernels: dict[tuple[Any, ...], Any] = {}
@@ -58,24 +57,19 @@ def vjp(node: Any, g: Any, tensors: bool) -> Any:
     """`node.vjp`, by a kernel where there is one: for nodes on the general path (hooks, a profiler)."""
     if LARGE_SEEN[0] and not tensors and g.__class__ is ndarray and isinstance(node, OpNode):
         op = node.op
-        if op.kind == ELEMENTWISE and op.n_outputs == 1 and g.size > threshold_of(op.name)[0] and not any(
-                map(_is_packed, node.saved or ())):
+        if op.kind == ELEMENTWISE and op.n_outputs == 1 and g.size > threshold_of(op.name)[0]:
             return _kernel_vjp(node, g)
     return node.vjp(g, tensors)
-
-
-def _is_packed(entry: Any) -> bool:
-    """Whether a saved value was packed by a user's hook, whose unpack hook must be called once only."""
-    return entry.__class__ is Packed or (entry.__class__ is tuple and entry[1] is None)
 
 
 def _kernel_vjp(node: Any, g: Any) -> Any:
     kernels = compiled_operators(REGISTRY)
     if kernels is None or g.__class__ is not ndarray:
         return node.vjp(g, False)
-    saved = node.unpack(False) if node.plan.saves_tensors else ()
-    operands = run_quietly(kernels.gradients.run, node, g, saved)
-    return node.vjp(g, False) if operands is None else operands
+    saved = node.unpack(False) if node.plan.saves_tensors else []
+    gradients = run_quietly(kernels.gradients.run, node, g, saved)
+    # a hook of the user that unpacks is called once only
+    return node.vjp(g, False, None, saved) if gradients is None else gradients
 
 
 def saved_values(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
