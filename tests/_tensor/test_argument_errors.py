@@ -7,6 +7,7 @@ import inspect
 import random
 import re
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -51,6 +52,35 @@ def test_what_is_said(call, said):
     with pytest.raises(TypeError) as raised:
         call()
     assert str(raised.value).startswith(said) if said.endswith("arguments") else str(raised.value) == said
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: torch.flip(M, 1), "flip(): argument 'dims' (position 2) must be tuple of ints, not int"),
+    (lambda: torch.tril(M, 1.), "tril(): argument 'diagonal' (position 2) must be int, not float"),
+    (lambda: M.triu(True), "triu(): argument 'diagonal' (position 1) must be int, not bool"),
+    (lambda: torch.rot90(M, k=1.), "rot90(): argument 'k' must be int, not float"),
+    (lambda: torch.nn.functional.celu(M, (1.5,)), "celu(): argument 'alpha' (position 2) must be Number, not tuple"),
+    (lambda: M.topk(1, 0, 1.), "topk(): argument 'largest' (position 3) must be bool, not float"),
+    (lambda: torch.randperm(3.), "randperm(): argument 'n' (position 1) must be int, not float"),
+    (lambda: torch.mode(M, 1.), "mode(): argument 'dim' (position 2) must be int, not float"),
+    (lambda: M.sort(descending=1), "sort() received an invalid combination of arguments - got (descending=int, ), "),
+    (lambda: torch.full_like(M, "1"), "full_like(): argument 'fill_value' (position 2) must be Number, not str"),
+    (lambda: torch.fft.irfft2(M, (1, "a")), ("fft_irfft2(): argument 's' failed to unpack the object at pos 2 with "
+     "error \"type must be tuple of ints,but got str\"")),
+])
+def test_classes_are_checked_after_calls_that_fit(call, said):
+    class Index:
+        def __index__(self):
+            return 1
+
+    for one in (1, np.int64(1), torch.tensor(1), Index()):
+        torch.tril(M, one), M.triu(one), torch.mode(M, int(one))
+    torch.flip(M, (1,)), M.flip(1), torch.rot90(M, k=1), torch.celu(M, 1.5), M.topk(1, 0, True), M.sort(descending=True)
+    torch.full_like(M, True), torch.full_like(M, np.float32(2)), torch.randperm(np.int64(3))
+    torch.fft.irfft2(M, (2, 2))
+    with pytest.raises(TypeError) as raised:
+        call()
+    assert str(raised.value).partition("\n")[0].startswith(said)
 
 
 def test_errors_of_calls_that_fit_stay():

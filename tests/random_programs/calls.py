@@ -198,6 +198,11 @@ class Caller:
 
     def call(self) -> str:
         """The call's expression."""
+        how, positional, named = self.parts()
+        return joined(how, positional, named)
+
+    def parts(self) -> tuple[str, list[str], list[str]]:
+        """How the operator is called, and the arguments by position and by name."""
         import torch
 
         how = self.choose(*_callables(self.name, torch))
@@ -222,11 +227,9 @@ class Caller:
             named.append(self.choose("other=2", "wrong=1", "dim=0", "out=None", "dtype=torch.int8", "axis=0", "x=x1"))
         if self.chance(self.wild * 0.1):
             positional.append(str(self.choose(*_WRONG)))
-        if how.startswith("."):
-            if not positional or not positional[0].startswith("x"):
-                positional[:1] = [self.tensor("self")]
-            return f"{positional[0]}{how}({', '.join([*positional[1:], *named])})"
-        return f"{how}({', '.join([*positional, *named])})"
+        if how.startswith(".") and (not positional or not positional[0].startswith("x")):
+            positional[:1] = [self.tensor("self")]
+        return how, positional, named
 
     def written(self) -> list[str]:
         """The program's statements."""
@@ -243,6 +246,13 @@ class Caller:
             lines.append(f"note(differentiated(r, [{', '.join(given)}], {self.chance(0.3)}))")
         lines.append("note(torch.rand(1))")
         return lines
+
+
+def joined(how: str, positional: list[str], named: list[str]) -> str:
+    """The expression of a call: of a method, if `how` begins with a point."""
+    if how.startswith("."):
+        return f"{positional[0]}{how}({', '.join([*positional[1:], *named])})"
+    return f"{how}({', '.join([*positional, *named])})"
 
 
 _STRINGS = {"reduction": ("mean", "sum", "none", "other"),
@@ -267,10 +277,15 @@ def checked(seed: int, names: Sequence[str] | None = None) -> tuple[list[str], D
     program = written(seed, names)
     steps = run(program, there)
     found = compare(run(program, here), steps)
-    if found is not None and found.what == "error" and _PYTHONS.match(str(found.here)) and (
-            str(found.there).startswith("TypeError")):
+    if is_pythons(found):
         return program, None
     return program, decided(program, found, steps, here, there)
+
+
+def is_pythons(found: Disagreement | None) -> bool:
+    """Whether both libraries raise TypeError, and the words here are Python's, which could not bind the call."""
+    return found is not None and found.what == "error" and bool(_PYTHONS.match(str(found.here))) and (
+        str(found.there).startswith("TypeError"))
 
 
 #: what Python says of a call that it cannot bind

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..overriding.entry_points import another_function
 from ..tensor import Tensor
+from .seen_classes import SeenClasses
 
 #: functions of several overloads, some whose errors name what is missing, and those that read attributes of what they
 #: are given or convert it; none of the smallest, which a Python frame would slow down
@@ -27,57 +28,62 @@ GUARDED_FUNCTIONS = (
     "clip_", "column_stack", "combinations", "concat", "concatenate", "conv1d", "conv2d", "conv3d", "conv_tbc",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "count_nonzero", "cov",
     "cross", "ctc_loss", "cumulative_trapezoid", "det", "detach_copy", "diag", "diagflat", "divide", "dropout",
-    "dropout_", "dsplit", "dstack", "embedding", "embedding_bag", "empty_permuted", "empty_strided",
-    "expand_copy", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout",
-    "feature_dropout_", "fft_fft", "fft_fft2", "fft_fftfreq", "fft_fftn", "fft_fftshift", "fft_hfft", "fft_hfft2",
-    "fft_hfftn", "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ifftshift", "fft_ihfft", "fft_ihfft2", "fft_ihfftn",
-    "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftfreq", "fft_rfftn", "fill",
-    "float_power", "frobenius_norm", "full", "full_like", "ger", "gradient", "grid_sampler", "grid_sampler_2d",
-    "grid_sampler_3d", "group_norm", "hamming_window", "hann_window", "hash_tensor", "histc", "histogram",
-    "histogramdd", "hsplit", "hstack", "index_fill", "index_put", "index_put_", "inner", "inverse", "is_nonzero",
-    "isclose", "isin", "isneginf", "isposinf", "istft", "kaiser_window", "kron", "kthvalue", "ldexp_",
-    "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal", "linalg_eigvals",
-    "linalg_eigvalsh", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor", "linalg_lstsq", "linalg_lu",
-    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_matmul", "linalg_matrix_norm", "linalg_matrix_power",
-    "linalg_matrix_rank", "linalg_multi_dot", "linalg_norm", "linalg_pinv", "linalg_solve", "linalg_solve_ex",
-    "linalg_svd", "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "linalg_vander", "linalg_vecdot",
-    "linalg_vector_norm", "linspace", "logdet", "logspace", "lu_solve", "lu_unpack", "matrix_exp", "matrix_power",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-    "max_pool3d_with_indices", "median", "mode", "moveaxis", "movedim",
+    "dropout_", "dsplit", "dstack", "embedding", "embedding_bag", "empty_permuted", "empty_strided", "expand_copy",
+    "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fft_fft",
+    "fft_fft2", "fft_fftfreq", "fft_fftn", "fft_fftshift", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_ifft",
+    "fft_ifft2", "fft_ifftn", "fft_ifftshift", "fft_ihfft", "fft_ihfft2", "fft_ihfftn", "fft_irfft", "fft_irfft2",
+    "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftfreq", "fft_rfftn", "fill", "float_power", "frobenius_norm",
+    "full", "full_like", "ger", "gradient", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm",
+    "hamming_window", "hann_window", "hash_tensor", "histc", "histogram", "histogramdd", "hsplit", "hstack",
+    "index_fill", "index_put", "index_put_", "inner", "inverse", "is_nonzero", "isclose", "isin", "isneginf",
+    "isposinf", "istft", "kaiser_window", "kron", "kthvalue", "ldexp_", "linalg_cholesky", "linalg_cholesky_ex",
+    "linalg_cond", "linalg_diagonal", "linalg_eigvals", "linalg_eigvalsh", "linalg_inv", "linalg_inv_ex",
+    "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq", "linalg_lu",
+    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_matmul", "linalg_matrix_norm",
+    "linalg_matrix_power", "linalg_matrix_rank", "linalg_multi_dot", "linalg_norm", "linalg_pinv", "linalg_solve",
+    "linalg_solve_ex", "linalg_solve_triangular", "linalg_svd", "linalg_svdvals", "linalg_tensorinv",
+    "linalg_tensorsolve", "linalg_vander", "linalg_vecdot", "linalg_vector_norm", "linspace", "logdet", "logspace",
+    "lu_solve", "lu_unpack", "matrix_exp", "matrix_power", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "median", "mode", "moveaxis", "movedim",
     "multinomial", "mvlgamma", "nanmean", "nanmedian", "nansum", "narrow", "narrow_copy", "native_batch_norm",
     "native_dropout", "native_group_norm", "native_layer_norm", "nonzero", "nonzero_static", "norm_except_dim",
-    "normal", "nuclear_norm", "orgqr", "outer", "pairwise_distance", "pdist", "permute_copy", "pinverse",
-    "poisson", "polygamma", "prelu", "qr", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "randperm", "range", "repeat_interleave", "resize_as_", "resize_as_sparse_", "result_type",
-    "rms_norm", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsub", "scalar_tensor", "scatter",
-    "searchsorted", "segment_reduce", "select_copy", "signbit", "slice_copy", "slice_inverse", "slogdet", "sort",
-    "special_polygamma", "split_copy", "split_with_sizes_copy", "squeeze_copy", "std", "std_mean", "subtract",
-    "svd", "take_along_dim", "tensor_split", "tile", "transpose_copy", "trapezoid", "trapz", "triangular_solve",
-    "tril_indices", "triu_indices", "true_divide", "unbind_copy", "unflatten", "unique_consecutive",
-    "unsafe_chunk", "vander", "var", "var_mean", "view_as_complex_copy", "view_as_real_copy", "view_copy",
-    "vsplit", "vstack", "where",
+    "normal", "nuclear_norm", "orgqr", "outer", "pairwise_distance", "pdist", "permute_copy", "pinverse", "poisson",
+    "polygamma", "prelu", "qr", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+    "range", "repeat_interleave", "resize_as_", "resize_as_sparse_", "result_type", "rms_norm", "rot90", "round",
+    "round_", "row_stack", "rrelu", "rrelu_", "rsub", "scalar_tensor", "scatter", "searchsorted", "segment_reduce",
+    "select_copy", "signbit", "slice_copy", "slice_inverse", "slogdet", "sort", "special_polygamma", "split_copy",
+    "split_with_sizes_copy", "squeeze_copy", "std", "std_mean", "subtract", "svd", "take_along_dim", "tensor_split",
+    "tile", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices", "triu_indices",
+    "true_divide", "unbind_copy", "unflatten", "unique_consecutive", "unsafe_chunk", "vander", "var", "var_mean",
+    "view_as_complex_copy", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where",
 )
 GUARDED_METHODS = (
     "addcdiv", "addcdiv_", "addcmul", "addcmul_", "allclose", "aminmax", "argsort", "as_strided", "as_strided_",
     "as_strided_scatter", "bernoulli", "bernoulli_", "bincount", "broadcast_to", "cauchy_", "chalf", "cholesky",
     "cholesky_inverse", "cholesky_solve", "clamp", "clamp_", "clip", "clip_", "count_nonzero", "cov", "cross",
-    "cuda", "cummax", "cummin", "cumprod_", "cumsum_", "det", "diag", "diag_embed", "diagflat", "diagonal",
-    "diff", "divide", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power", "float_power_",
-    "geometric_", "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill", "index_fill_", "index_put",
-    "index_put_", "inner", "inverse", "ipu", "is_contiguous", "isclose", "isneginf", "isposinf", "kron",
-    "kthvalue", "ldexp_", "log_normal_", "logcumsumexp", "logdet", "logit_", "logsumexp", "lu_solve", "map2_",
-    "map_", "masked_fill_", "masked_scatter_", "matrix_exp", "matrix_power", "median", "mode", "moveaxis",
-    "movedim", "mtia", "multinomial", "mvlgamma", "mvlgamma_", "nanmean", "nanmedian", "nansum", "narrow",
-    "narrow_copy", "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero",
-    "nonzero_static", "normal_", "orgqr", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu",
-    "qr", "random_", "repeat_interleave", "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round",
-    "round_", "scatter", "scatter_", "set_", "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask",
-    "split_with_sizes", "squeeze_", "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_",
-    "swapdims_", "t_", "take_along_dim", "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse",
-    "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "transpose_", "triangular_solve",
-    "true_divide", "true_divide_", "type_as", "uniform_", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze_", "var", "vsplit", "where", "xpu",
+    "cuda", "cummax", "cummin", "cumprod_", "cumsum_", "det", "diag", "diag_embed", "diagflat", "diagonal", "diff",
+    "divide", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power", "float_power_", "geometric_",
+    "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill", "index_fill_", "index_put", "index_put_",
+    "inner", "inverse", "ipu", "is_contiguous", "isclose", "isneginf", "isposinf", "kron", "kthvalue", "ldexp_",
+    "log_normal_", "logcumsumexp", "logdet", "logit_", "logsumexp", "lu_solve", "map2_", "map_", "masked_fill_",
+    "masked_scatter_", "matrix_exp", "matrix_power", "median", "mode", "moveaxis", "movedim", "mtia", "multinomial",
+    "mvlgamma", "mvlgamma_", "nanmean", "nanmedian", "nansum", "narrow", "narrow_copy", "new", "new_empty",
+    "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero", "nonzero_static", "normal_", "orgqr",
+    "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu", "qr", "random_", "repeat_interleave",
+    "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round", "round_", "scatter", "scatter_", "set_",
+    "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask", "split_with_sizes", "squeeze_", "sspaddmm",
+    "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_", "swapdims_", "t_", "take_along_dim",
+    "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr",
+    "to_sparse_csc", "to_sparse_csr", "transpose_", "triangular_solve", "true_divide", "true_divide_", "type_as",
+    "uniform_", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze_", "var", "vsplit", "where",
+    "xpu",
 )
+
+#: guarded functions of which a look at classes would take more than 2 % of a call on small matrices
+UNCHECKED = frozenset("""
+    addcdiv addcmul arange argsort clamp clamp_ clip clip_ count_nonzero diagonal eye full narrow outer round sort
+    tile where
+""".split())  # noqa: SIM905
 
 
 class _NotGiven:
@@ -90,18 +96,40 @@ class _NotGiven:
 NOT_GIVEN: Any = _NotGiven()
 
 _IMPLEMENTATION, _NAMES, _UNFIT = "the function", "its names", "what is asked after an error"
+_SEEN = "the classes that fit"
 
 
 @functools.cache
-def _template(n_free: int) -> CodeType:
-    """Code whose constants `_IMPLEMENTATION` and so on are to be replaced; it has `n_free` unused free variables."""
+def _template(n_free: int, checks: bool, skips: bool) -> CodeType:
+    """Code whose constants `_IMPLEMENTATION` and so on are to be replaced; it has `n_free` unused free variables.
+
+    Args:
+        checks: whether the classes of arguments are looked up before the call (`seen_classes`).
+        skips: whether the first argument is a tensor, which is not looked up.
+    """
     names = [f"free{i}" for i in range(n_free)]
     scope: dict[str, Any] = {"__name__": __name__}  # so that it counts as code of this package
+    look = [
+        f"        seen = {_SEEN!r}",
+        "        try:",
+        "            known = seen.known",
+        f"            for x in args{'[1:]' * skips}:",
+        "                known = known[x.__class__]",
+        "            if kwargs:",
+        "                for name in kwargs:",
+        "                    known = known[name, kwargs[name].__class__]",
+        "            fits = known[None]",
+        "        except KeyError:",
+        "            fits = False",
+        "        if fits is not True:",
+        "            seen.check(fits, args, kwargs)",
+    ]
     exec("\n".join([
         "def outer():", *(f"    {name} = None" for name in names),
         "    def guarded(*args, **kwargs):",
         *(["        if False: " + ", ".join(names)] if names else []),
         f"        implementation = {_IMPLEMENTATION!r}",
+        *(look if checks else []),
         "        try:",
         "            return implementation(*args, **kwargs) if kwargs else implementation(*args)",
         "        except Exception:",  # by arguments of wrong types a function may fail with any error
@@ -168,8 +196,12 @@ def guard(function: FunctionType, space: str, name: str) -> None:
     implementation = function.__wrapped__ if guarded else another_function(function)  # type: ignore[attr-defined]
     if guarded and space == "Tensor":
         implementation = without_out(implementation, name)
-    code = _template(len(function.__code__.co_freevars))
+    seen = None if name in UNCHECKED else SeenClasses(
+        space, name, skips=space == "Tensor" or implementation.__code__.co_varnames[:1] == ("input",))
+    code = _template(len(function.__code__.co_freevars), seen is not None, seen is not None and seen.skips)
     constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
+    if seen is not None:
+        constants[_SEEN] = seen
     function.__code__ = code.replace(
         co_consts=tuple(constants.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
         co_name=function.__code__.co_name, co_qualname=function.__code__.co_qualname,

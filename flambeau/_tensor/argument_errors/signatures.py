@@ -157,6 +157,12 @@ class Signature:
             value = args[index] if index < len(args) else kwargs.get(p.name)
             if p.kind in ("int64_t", "SymInt", "Device") and value.__class__ is int and not -_LIMIT <= value < _LIMIT:
                 return ValueError("Overflow when unpacking long long")
+            if p.kind in ("IntArrayRef", "SymIntArrayRef") and isinstance(value, (tuple, list)):
+                for at, element in enumerate(value):
+                    if not (_is_index(element) or isinstance(element, bool) or _overrides(element)):
+                        return TypeError(
+                            f"{self.name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
+                            f'error "type must be tuple of ints,but got {type(element).__name__}"')
             if p.kind == "Scalar" and value.__class__ is int and not -_LIMIT <= value < 2 * _LIMIT:
                 return OverflowError("int too big to convert")
             if p.kind == "Device" and value is not None:
@@ -244,6 +250,8 @@ def _is_index(value: Any) -> bool:
         return False
     if isinstance(value, Tensor):
         return value._array.size == 1 and value._array.dtype.kind in "iub"
+    if isinstance(value, np.ndarray):
+        return not value.ndim and value.dtype.kind in "iu"
     return hasattr(value, "__index__")
 
 
@@ -254,7 +262,7 @@ def _is_single(value: Any, kinds: str) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, np.complexfloating)
+    return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 
 
 def _overrides(value: Any) -> bool:
@@ -303,14 +311,16 @@ def _fits_one(value: Any, kind: str, name: str) -> bool:
             return isinstance(value, _NUMBER) or _is_single(value, "biufcV")
         case "double":
             return _is_real(value) or _is_single(value, "biufV")
-        case "int64_t" | "SymInt" | "DeviceIndex":
+        case "SymInt":
+            return _is_index(value)
+        case "int64_t" | "DeviceIndex":
             return (isinstance(value, (int, np.integer)) and not isinstance(value, bool)) or _is_single(value, "iu")
         case "bool":
             return isinstance(value, (bool, np.bool_))
         case "std::string" | "c10::string_view":
             return isinstance(value, str)
         case "ScalarType":
-            return isinstance(value, dtypes.dtype) or value in (float, int, bool, complex)
+            return isinstance(value, dtypes.dtype) or any(value is kind for kind in (float, int, bool, complex))
         case "Device":
             return isinstance(value, str) or type_name(value) in ("torch.device", "int")
         case "Layout" | "MemoryFormat" | "QScheme" | "Generator":

@@ -108,7 +108,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     tensor([1., 1.])
     """
     if special[0] and in_vmap():
-        return draw_in_vmap_from(lambda *arguments: bernoulli(*arguments, generator=generator), [input, p], out)
+        return draw_in_vmap_from(lambda *arguments: bernoulli(*arguments, generator=generator),
+                                 [input] if p is None else [input, p], out)
     if p is not None and is_meta(input):
         return bernoulli_(empty_like(input), p, generator=generator)
     if p is not None:

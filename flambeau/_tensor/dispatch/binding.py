@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,14 @@ from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse, not_implemented
 from ...devices import strided
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
+from ...lazy_modules import FUNCTIONS
 from ...modes import active_tracers, device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
-from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, refused_write
+from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, UNCHECKED, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
+from ..argument_errors.seen_classes import PLAIN, OperatorClasses
+from ..argument_errors.type_names import type_name
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
@@ -56,8 +60,6 @@ _INTEGERS = frozenset(("N", "diagonal", "dim", "dim0", "dim1", "dim2", "dimensio
                        "repeats", "shifts", "size", "step"))
 
 
-#: classes of parameters that `bind` looks at: bools are refused as integers, NumPy's scalars would decide the dtype
-_CHECKED = frozenset((bool, *np.sctypeDict.values()))
 #: classes of numbers, and of parameters, that `bind` passes on unchanged
 _NUMBERS = frozenset((bool, int, float, complex))
 _PLAIN = frozenset((int, float, str, tuple, list, type(None)))
@@ -67,33 +69,40 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
 
 
-def _type_name(x: Any) -> str:
-    if isinstance(x, Tensor):
-        return "Tensor"
-    return "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
+class _AllFit(dict[str, Any]):
+    """The classes of parameters that are passed on as they are, by name, of functions that check none."""
+
+    def __missing__(self, name: str) -> frozenset[type]:
+        return _PASSED
 
 
-def _bind_positional(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
+_PASSED = PLAIN - {bool} | {dtypes.dtype}
+_ALL_FIT = _AllFit()
+
+
+def _bind_positional(op: Op, args: tuple[Any, ...], n: int,
+                     fitting: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """`bind` for inputs followed by parameters, all by position; None for any other call."""
     inputs = list(args[:n])
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor) and not (x.__class__ in _NUMBERS and op.inputs[i] in op.scalar_inputs):
             return None
     params = dict(zip(op.params, args[n:], strict=False))
-    for value in params.values():
-        if isinstance(value, Tensor) or value.__class__ in _CHECKED:
+    for name, value in params.items():
+        if value.__class__ not in fitting[name]:
             return None
     return inputs, params
 
 
-def _bind_named(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
+def _bind_named(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
+                fitting: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """`bind` for inputs by position and parameters by name; None for any other call."""
     for i, x in enumerate(args):
         if not isinstance(x, Tensor) and not (x.__class__ in _NUMBERS and op.inputs[i] in op.scalar_inputs):
             return None
     names = op.params
     for name, value in kwargs.items():
-        if name not in names or value.__class__ not in _PLAIN:
+        if name not in names or value.__class__ not in fitting[name]:
             return None
     for name in names[:op.required_params]:
         if name not in kwargs and name not in op.defaults:
@@ -101,7 +110,8 @@ def _bind_named(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return list(args), kwargs.copy()
 
 
-def _bind_ordered(op: Op, args: tuple[Any, ...], order: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]] | None:
+def _bind_ordered(op: Op, args: tuple[Any, ...], order: tuple[str, ...],
+                  fitting: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """`bind` for arguments by position where parameters stand between the inputs; None for any other call."""
     if len(args) > len(order):
         return None
@@ -112,8 +122,8 @@ def _bind_ordered(op: Op, args: tuple[Any, ...], order: tuple[str, ...]) -> tupl
         if not isinstance(x, Tensor):
             return None
         inputs.append(x)
-    for value in given.values():
-        if value.__class__ not in _PLAIN:
+    for name, value in given.items():
+        if value.__class__ not in fitting[name]:
             return None
     for name in op.params:
         if name not in given and name not in op.defaults:
@@ -121,29 +131,38 @@ def _bind_ordered(op: Op, args: tuple[Any, ...], order: tuple[str, ...]) -> tupl
     return inputs, given
 
 
-def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
+         seen: OperatorClasses | None = None) -> tuple[list[Any], dict[str, Any]]:
     """Inputs and parameters from a call's arguments.
+
+    Args:
+        seen: the classes of arguments that fit; None if all do.
 
     Raises:
         TypeError: an argument is missing, unknown, given twice or of the wrong type.
     """
     names = op.inputs
     n = len(names)
+    fitting = _ALL_FIT if seen is None else seen.passed
     if not kwargs and op.required_params is not None and n + op.required_params <= len(args) <= n + len(op.params):
-        result = _bind_positional(op, args, n)
+        result = _bind_positional(op, args, n, fitting)
         if result is not None:
             return result
     elif kwargs and len(args) == n and op.required_params is not None:
-        result = _bind_named(op, args, kwargs)
+        result = _bind_named(op, args, kwargs, fitting)
         if result is not None:
             return result
     elif op.argument_order is not None and not kwargs:
-        result = _bind_ordered(op, args, op.argument_order)
+        result = _bind_ordered(op, args, op.argument_order, fitting)
         if result is not None:
             return result
     elif not kwargs and op.spread is not None and n == len(op.params) == 1 < len(args) and (
             isinstance(args[0], Tensor) and {int}.issuperset(map(type, args[1:]))):
+        if seen is not None:
+            seen.look(args, kwargs)
         return [args[0]], {op.spread: args[1:]}
+    if seen is not None:
+        return seen.bound(lambda: bind(op, args, kwargs), args, kwargs)
     inputs: list[Any] = []
     params: dict[str, Any] = {}
     if kwargs:
@@ -198,8 +217,12 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             value = params[name]
             if isinstance(value, np.generic):
                 value = params[name] = value.item()
-            if isinstance(value, Tensor) and value._array.ndim == 0:
-                params[name] = value.item()
+            if isinstance(value, Tensor):
+                if value._array.ndim == 0 or (name in _INTEGERS and value._array.size == 1):
+                    params[name] = value.item()
+            elif name in _INTEGERS and value.__class__ not in _PLAIN and not isinstance(value, int) and (
+                    kind_of(type(value)) != OVERRIDES and hasattr(value, "__index__")):
+                params[name] = index(value)
             elif (value[0] if name == op.spread and isinstance(value, (tuple, list)) and value else value
                   ).__class__ is bool and name in _INTEGERS:
                 raise TypeError(f"{op.name}(): argument '{name}' must be int, not bool")
@@ -209,10 +232,10 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
         tensors = inputs.pop()
         if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
             raise TypeError(f"{op.name}(): argument '{names[-1]}' (position {n}) must be tuple of Tensors, not "
-                            f"{_type_name(tensors)}")
+                            f"{type_name(tensors)}")
         for i, x in enumerate(tensors):
             if not isinstance(x, Tensor) and not (x is None and names[-1] in op.nondifferentiable_inputs):
-                raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type(x).__name__}")
+                raise TypeError(f"expected Tensor as element {i} in argument {n - 1}, but got {type_name(x)}")
         inputs.extend(tensors)
     else:
         for i, x in enumerate(inputs):
@@ -227,7 +250,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             if kind_of(type(x)) == OVERRIDES:
                 raise ForeignArgument(x, inputs, params)
             raise TypeError(f"{op.name}(): argument '{names[i]}' (position {i + 1}) must be Tensor, not "
-                            f"{_type_name(x)}")
+                            f"{type_name(x)}")
     return inputs, params
 
 
@@ -241,8 +264,27 @@ class ForeignArgument(TypeError):
         return function(*inputs, **params, **({} if out is None else {"out": out}))
 
 
-def general_function(op: Op) -> Callable[..., Any]:
-    """The public function of any operator, without a fast path."""
+def _classes_of(op: Op, in_place: bool = False) -> OperatorClasses | None:
+    """The classes of arguments that an operator's function has seen; None if another function has its public name."""
+    if op.name in _WRITTEN or op.variadic or not op.params or (
+            op.name in GUARDED_FUNCTIONS and op.name not in UNCHECKED):
+        return None
+    if "torch" not in op.expose and "method" not in op.expose and op.name not in _OF_NN:
+        return None
+    return OperatorClasses(tuple(name + "_" * in_place for name in (op.name, *op.aliases)),
+                           op.argument_order or (*op.inputs, *op.params))
+
+
+#: functions that are written by hand, which call that of the operator of their name in their own way
+_WRITTEN = frozenset(name for names in FUNCTIONS.values() for name in names.split())
+
+
+def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..., Any]:
+    """The public function of any operator, without a fast path.
+
+    Args:
+        seen: the classes of arguments that fit; None if all do.
+    """
     result_type: Any = None
     result_type_of_out: Any = None
     if op.returns_namedtuple and op.outputs:
@@ -272,7 +314,7 @@ def general_function(op: Op) -> Callable[..., Any]:
                             raise
                         return result if out is None else write_out(other, result, out)
             try:
-                inputs, params = bind(op, args, kwargs)
+                inputs, params = bind(op, args, kwargs, seen)
             except ForeignArgument as foreign:
                 return foreign.call_again(public_function(op), out)
             except TypeError:
@@ -447,7 +489,7 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
     """
     if isinstance(result, (list, tuple)):
         if not isinstance(out, (list, tuple)):
-            raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {_type_name(out)}")
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
         if len(out) != len(result):
             if op.name == "unbind_copy":
                 raise RuntimeError(f"unbind_copy_int_out expected an out= argument of size {len(result)}, got size "
@@ -465,7 +507,7 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         raise RuntimeError(f"Batching rule not implemented for aten::{op.name.strip('_')}.out; the fallback path "
                            "doesn't work on out= or view ops.")
     if not isinstance(out, Tensor):
-        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
+        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type_name(out)}")
     if op.name in _RESIZED_FIRST:
         resize_out(out, result._array.shape)
     if op.exact_out and result._array.dtype != out._array.dtype:
@@ -593,7 +635,8 @@ def public_function(op: Op) -> Callable[..., Any]:
     """An operator's public function: with a fast path where its declaration allows one. Cached in `op.call`."""
     call = op.call
     if call is None:
-        call = general = general_function(op)
+        seen = _classes_of(op)
+        call = general = general_function(op, seen)
         if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional
                 and not op.scalar_overloads and op.n_outputs == 1 and not op.unpromoted
                 and not op.unsupported_dtypes.keys() & {"float32", "float64"}):
@@ -604,7 +647,7 @@ def public_function(op: Op) -> Callable[..., Any]:
                 if op.inputs != ("input", "other"):
                     call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
         else:
-            call = parameter_function(op, call)
+            call = parameter_function(op, call, seen)
         if call is general and not op.variadic and op.name != "pow" and (
                 op.name in LAUNCHED or (op.kind == ELEMENTWISE and op.n_outputs == 1)):
             call = repeated(call)
@@ -637,6 +680,8 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         return op.in_place
     from .inplace import apply_inplace, inplace_fast_path
 
+    seen = _classes_of(op, in_place=True)
+
     def call(*args: Any, **kwargs: Any) -> Any:
         if op.scalar_overloads:
             for name, other in op.scalar_overloads.items():
@@ -645,7 +690,7 @@ def inplace_function(op: Op) -> Callable[..., Any]:
                 if _is_number(value):
                     return inplace_function(other)(*args, **kwargs)
         try:
-            inputs, params = bind(op, args, kwargs)
+            inputs, params = bind(op, args, kwargs, seen)
         except ForeignArgument as foreign:
             return foreign.call_again(getattr(Tensor, op.name + "_"))
         except TypeError as error:

@@ -24,6 +24,8 @@ from ...errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
+from ..argument_errors.seen_classes import PLAIN, OperatorClasses
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from ..dispatch.gradient_edge import gradient_edge
@@ -55,7 +57,7 @@ def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tup
 def _general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
     """The general path: check the input and call `apply`."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
     return apply(op, [input], dict(zip(op.params, params, strict=False)))
 
 
@@ -245,18 +247,20 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
 
 handlers.fast_path_of = keyword_parameters
 
-#: parameter types that `bind` passes on unchanged
-_PLAIN_TYPES = frozenset((int, float, bool, str, tuple, list, type(None)))
-
-
-def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., Any]:
+def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClasses | None) -> Callable[..., Any]:
     """The public function of an operator with one input and parameters: with `keyword_parameters` where `bind` would
     pass the arguments on unchanged.
+
+    Args:
+        _general: runs all other calls.
+        seen: the classes of parameters that fit; None if all do.
     """
     if (len(op.inputs) != 1 or not op.params or op.spread is not None or op.argument_order is not None
             or op.scalar_overloads or op.dtype_converts or op.returns_namedtuple or op.n_outputs != 1):
         return _general
     names, names_set, most = op.params, frozenset(op.params), len(op.params)
+    fitting: Any = dict.fromkeys(names, PLAIN) if seen is None else seen.by_name
+    elements: Any = PLAIN if seen is None else seen.elements
     run = plan_of(op, 1, 1).run if op.differentiable and op.kind not in (VIEW, COMPOSITE) else None
     required = tuple(name for name in names if name not in op.defaults)
     fast_path: Any = None
@@ -310,10 +314,12 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
         elif not names_set.issuperset(params):
             return _general(*args, **params)
         has_bool = False  # which `bind` refuses for integers
-        for value in bound.values():
-            if value.__class__ not in _PLAIN_TYPES:
+        for name, value in bound.items():
+            kind = value.__class__
+            if kind not in fitting[name] or ((kind is tuple or kind is list) and (
+                    not elements.issuperset(map(type, value)))):
                 return _general(*args, **params)
-            if value is True or value is False:
+            if kind is bool:
                 has_bool = True
         for name in required:
             if name not in bound:

@@ -76,7 +76,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """
     for position, (name, x) in enumerate((("input", input), ("weight", weight)), 1):
         if not isinstance(x, Tensor):
-            raise TypeError(f"prelu(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"prelu(): argument '{name}' (position {position}) must be Tensor, not {type_name(x)}")
     if input.dtype is not weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype.scalar_name} and "
                            f"{weight.dtype.scalar_name}")

@@ -12,6 +12,7 @@ from ...kernels.memory_format import channels_last_strides, is_channels_last
 from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import write_out
@@ -439,6 +440,10 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
 
 def unpool_to_size(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     """Zeros of a given spatial size, with each value at its flat index."""
+    for position, (name, value) in enumerate((("input", x), ("indices", indices)), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"max_unpool{rank}d(): argument '{name}' (position {position}) must be Tensor, not "
+                            f"{type_name(value)}")
     alert_not_deterministic(f"max_unpooling{rank}d_forward_out")
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
         raise RuntimeError("elements in indices should be type int64" + (

@@ -11,7 +11,8 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..dispatch.binding import _type_name, public_function
+from ..argument_errors.type_names import type_name
+from ..dispatch.binding import public_function
 from ..meta import is_meta, no_meta_kernel
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read
@@ -43,7 +44,7 @@ def _check_tensors(name: str, input: Any, other: Any) -> None:
     for position, (argument, x) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-                            f"{_type_name(x)}")
+                            f"{type_name(x)}")
 
 
 def _check_no_batches(text: str, *inputs: Tensor) -> None:

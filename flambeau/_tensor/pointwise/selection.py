@@ -12,6 +12,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function, write_out
 from ..fastpath.repeated_calls import repeated
@@ -29,7 +30,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     tensor([1., 0.])
     """
     if not isinstance(condition, Tensor):
-        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type_name(condition)}")
     if input is None and other is None:
         if not isinstance(condition._array, np.ndarray):
             raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
@@ -49,7 +50,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         return public_function(REGISTRY["where"])(condition, input, other, out=out)
     for name, x in (("input", input), ("other", other)):
         if not isinstance(x, (Tensor, bool, int, float, complex, np.generic)):
-            raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(x).__name__}")
+            raise TypeError(f"where(): argument '{name}' must be Tensor, not {type_name(x)}")
     input, other = (x.item() if isinstance(x, np.generic) else x for x in (input, other))
     return apply(REGISTRY["where"], [condition, input, other])
 
@@ -77,7 +78,7 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         for name, bound in (("min", min), ("max", max)):
             if not isinstance(bound, Tensor) and bound is not None:
-                raise TypeError(f"clamp(): argument '{name}' must be Tensor, not {type(bound).__name__}")
+                raise TypeError(f"clamp(): argument '{name}' must be Tensor, not {type_name(bound)}")
         if max is None:
             return "_clamp_below", [min], {}
         if min is None:
@@ -104,7 +105,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     key, bounds, params = _clamp_operator(min, max)
     op = REGISTRY[key]
     if not isinstance(input, Tensor):
-        raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
     if out is not None:
         check_records_nothing("clamp", (input, *bounds), (out,))
     result = apply(op, [input, *bounds], params)

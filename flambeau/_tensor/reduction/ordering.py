@@ -46,6 +46,8 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
     tensor([1, 2, 0])
     """
     dim = one_dim("sort", dim if axis is None else axis)
+    if descending is not False and not isinstance(descending, (bool, np.bool_)):
+        raise TypeError("sort(): argument 'descending' must be bool")  # a guard says more
     if stable is None:
         return _write_outputs(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
     return _write_outputs(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)

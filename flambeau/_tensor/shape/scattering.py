@@ -17,6 +17,7 @@ from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
 from ..argument_errors.guards import refused
+from ..argument_errors.type_names import type_name
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
@@ -440,7 +441,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     (tensor([1]),)
     """
     if out is not None and not isinstance(out, Tensor):
-        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type_name(out)}")
     if not isinstance(as_tuple, bool):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if out is not None:

@@ -73,7 +73,7 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: An
 def _shift(name: str, input: Tensor, dim: Any, inverse: bool) -> Tensor:
     check_input(name, input)
     shape = input._array.shape
-    dim = (dim,) if isinstance(dim, int) else dim
+    dim = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
     dims = tuple(range(len(shape))) if dim is None else tuple(one_dim(d, input) for d in dim)
     shifts = tuple((shape[d] + inverse) // 2 for d in dims)
     return layer.functions.roll(input, shifts, dims)
