@@ -70,7 +70,6 @@ class _ScalarArrays(dict):
 _float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
-_NO_LAUNCHES: dict[Any, Any] = {}
 #: larger than the size of any array
 _NO_LIMIT = 1 << 62
 
@@ -155,9 +154,6 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         fallback: the function for larger arrays.
         launches: the launches of layouts that came again and again; None: NumPy computes the operator in one pass.
     """
-    single, double = (_NO_LAUNCHES, _NO_LAUNCHES) if launches is None else (launches.single, launches.double)
-    find_single, find_double = single.get, double.get
-    consider: Any = None if launches is None else launches.consider
     threshold = threshold_of(op.name)
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
@@ -175,22 +171,22 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         if dt is not F32 and dt is not F64:
             return general(input)
         launch: Any = False
-        try:
+        try:  # each free variable costs every call: those of launches are reached by them
             if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
-                launch = (find_single if dt is F32 else find_double)((a.shape, a.strides))
+                launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
             if launch:
                 r = launch(a)
             elif limit is None:
                 r = quietly(kernel, a)
             else:
-                size = a.size
-                if size > limit[0] and LARGE_SEEN[0]:
+                size = a.size if LARGE_SEEN[0] else 0
+                if size > limit[0]:
                     return fallback(input)
-                r = quietly(scalar, a[()]) if size == 1 and scalar is not None and not a.ndim else quietly(kernel, a)
+                r = quietly(scalar, a[()]) if size < 2 and scalar is not None and not a.ndim else quietly(kernel, a)
         except RuntimeError:  # the context is entered by another thread, or the array is too large
             return fallback(input) if limit is None else general(input)
-        if launch is None:
-            consider(dt, (a.shape, a.strides), (a,), asarray(r), launch_by, op, [a], {})
+        if launch is None and launches is not None:
+            launches.consider(dt, (a.shape, a.strides), (a,), asarray(r), launch_by, op, [a], {})
         if r.__class__ is not ndarray:
             r = asarray(r)
         elif layouts_seen[0] and (not a.flags.c_contiguous or layouts_seen[0] > 1) and 1 in r.shape:
