@@ -82,14 +82,16 @@ def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdi
     """
     if names:
         x, dim, keepdim = _other_names("linalg_vector_norm", names, x, ord, dim, keepdim)
-    if ord.__class__ is not int and isinstance(ord, Tensor):
-        ord = ord.item()
-    if ord.__class__ is not int and not isinstance(ord, (int, float)):
+    if ord.__class__ is not int:
+        if isinstance(ord, Tensor):
+            ord = ord.item()
         if isinstance(ord, complex):
             if isinstance(x, Tensor):
                 check_floating("linalg.vector_norm", x, low=True)
             raise RuntimeError(_COMPLEX_ORDER.format("vector"))
-        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
+        if not isinstance(ord, (int, float)):
+            raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not "
+                            f"{type(ord).__name__}")
     if dim.__class__ is not int:
         dim = dims("linalg_vector_norm", dim)
     if dtype is not None and isinstance(x, Tensor):
