@@ -72,9 +72,9 @@ _DEFINED_IN = dict.fromkeys((
     "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
-_SUBMODULES = frozenset({"_composable", "_functional_collectives", "_state_dict_utils", "_tensor", "algorithms",
-                         "checkpoint", "collective_utils", "device_mesh", "elastic", "fsdp", "launch", "launcher",
-                         "names", "nn", "optim", "pipelining", "run", "tensor", "utils"})
+_SUBMODULES = frozenset({"_composable", "_functional_collectives", "_state_dict_utils", "_symmetric_memory", "_tensor",
+                         "algorithms", "checkpoint", "collective_utils", "device_mesh", "elastic", "fsdp", "launch",
+                         "launcher", "names", "nn", "optim", "pipelining", "run", "tensor", "utils"})
 
 
 def __getattr__(name: str) -> Any:
