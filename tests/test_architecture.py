@@ -168,7 +168,7 @@ def circles(edges: dict[str, list[str]]) -> list[list[str]]:
 
 
 def test_no_import_cycles():
-    edges = {importer: [imported for imported in imported_by if imported] for importer, imported_by in imports().items()}
+    edges = {importer: [name for name in imported if name] for importer, imported in imports().items()}
     assert not circles(edges), "\n".join(" <-> ".join(sorted(knot)) for knot in circles(edges))
 
 
