@@ -57,6 +57,7 @@ from .engine.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .lazy_modules import pytorch_names as _pytorch_names
 from .ops.overloads import runner as _overload_runner
 from .shapes import Size
 from .version import __version__
@@ -201,31 +202,6 @@ _INPLACE_IN_TORCH = frozenset((
     "zero_",
 ))
 
-#: PyTorch's name of a module -> the name here
-_MODULE_ALIASES = {
-              **{name: f"accelerators.{name}" for name in ("accelerator", "cpu", "mps", "mtia", "xpu")},
-              **{name: f"environment.{name}"
-                 for name in ("functional", "hub", "monitor", "torch_version", "types")},
-              "futures": "runtime.futures", "__config__": "environment.build_config",
-              "__future__": "environment.future_behavior",
-              "_VF": "variable_functions", "_decomp": "export.decomp_registry", "_export": "export",
-              "_jit_internal": "jit.internal",
-              "_classes": "environment.script_classes", "classes": "environment.script_classes",
-              "_lobpcg": "autograd.lobpcg",
-              "_guards": "_subclasses.guards", "_logging": "environment.logging",
-              "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
-              "_tensor_str": "_tensor.printing", "_utils": "environment.shared_functions",
-              "_vmap_internals": "func.legacy_vmap",
-              "quasirandom": "_tensor.creation.sobol",
-              "return_types": "_tensor.return_types"}
-
-#: modules of PyTorch that are left out; their names exist (`environment.absent_modules`)
-_LEFT_OUT = frozenset((
-    "_custom_ops", "ao",
-    "numa", "package", "quantization",
-))
-
-
 def _is_public(name: str) -> bool:
     """Whether a name of `functions` is public in `torch`."""
     if name.endswith("_"):
@@ -259,6 +235,7 @@ def _overridable() -> dict[str, Any]:
 
 
 _register_namespace("torch.", _overridable)
+_pytorch_names.install()
 
 
 def _composite_operators() -> dict[str, Any]:
@@ -275,8 +252,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__package__}._tensor.foreach"), name)
     if name in _DEFINED_IN:
         return getattr(importlib.import_module(f"{__package__}.{_DEFINED_IN[name]}"), name)
-    if name in _MODULE_ALIASES:
-        return importlib.import_module(f"{__package__}.{_MODULE_ALIASES[name]}")
+    if name in _pytorch_names.ALIASES:
+        return importlib.import_module(f"{__package__}.{_pytorch_names.ALIASES[name]}")
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__package__}.{name}")
@@ -287,7 +264,7 @@ def __getattr__(name: str) -> Any:
         return _sys.modules[__package__]
     elif name == "set_vital":  # PyTorch has it outside of its list of names, too
         return importlib.import_module(f"{__package__}.environment.monitor").set_vital
-    elif name in _LEFT_OUT:
+    elif name in _pytorch_names.LEFT_OUT:
         return importlib.import_module(f"{__package__}.environment.absent_modules").MODULES[name]
     elif _is_public(name):
         try:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import InspectLoader, Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 
 from .. import config
 from ..environment.torch_version import TorchVersion
+from ..lazy_modules import pytorch_names
 from ..version import __version__
 
 PYTORCH = "2.13.0"  # the version that flambeau models
@@ -46,7 +47,7 @@ class TorchFinder(MetaPathFinder):
             module = flambeau_module(f"{_ALIAS}.{fullname}")
         elif fullname == _ALIAS or fullname.startswith(_ALIAS + "."):
             module = flambeau_module(fullname)
-        elif fullname.startswith(_PACKAGE + "."):
+        elif fullname.startswith(_PACKAGE + ".") and not pytorch_names.has_other_name(fullname):
             return _renaming_spec(fullname, path, target)
         else:
             return None
@@ -55,7 +56,7 @@ class TorchFinder(MetaPathFinder):
                                       "stands for while torch means flambeau", name=fullname)
         # `_rename` has put it there while it was imported; the import system would take its spec instead of this one
         sys.modules.pop(fullname, None)
-        return ModuleSpec(fullname, _Loader(module), is_package=hasattr(module, "__path__"))
+        return pytorch_names.spec_of(fullname, module)
 
 
 class _RenamingLoader(SourceFileLoader):
@@ -92,26 +93,6 @@ def _rename(module: ModuleType) -> None:
     sys.modules.setdefault(_ALIAS + module.__name__[len(_PACKAGE):], module)
 
 
-class _Loader(Loader):
-    """A loader that returns a module that is loaded already."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-        self.spec = module.__spec__
-        self.name = module.__name__
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return self.module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import system has replaced it by the alias's
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        """The module's code, which `python -m torch.utils.collect_env` runs."""
-        loader = self.spec.loader if self.spec else None
-        return loader.get_code(self.name) if isinstance(loader, InspectLoader) else None
-
-
 def _target_name(fullname: str) -> str:
     return _PACKAGE + fullname[len(_ALIAS):]
 
@@ -130,7 +111,7 @@ def flambeau_module(fullname: str) -> ModuleType | None:
         if isinstance(attribute, ModuleType):
             return attribute
         home = _PACKAGE if package.__name__ == _ALIAS else package.__name__
-        target = f"{home}.{child}"  # may differ from PyTorch's name: see `flambeau._MODULE_ALIASES`
+        target = f"{home}.{child}"  # may differ from PyTorch's name: see `pytorch_names.ALIASES`
         if not hasattr(package, "__path__") or not target.startswith(f"{_PACKAGE}.") or find_spec(target) is None:
             return None  # modules that are left out exist under PyTorch's name only
     return importlib.import_module(target)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from typing import Any
 
 from .. import config
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:  # no module that is not imported yet
+    # no file that is not imported yet
+    if not name.startswith("_") and PathFinder.find_spec(f"{__name__}.{name}", __path__) is None:
         from .pytorch import MODULES, NAMES, generic
 
         if name in MODULES:

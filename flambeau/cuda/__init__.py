@@ -73,6 +73,9 @@ clock_rate = device_memory_used = memory_usage = power_draw = temperature = util
 memory_cached = max_memory_cached = _NAMES["memory_reserved"]
 host_memory_stats, host_memory_stats_as_nested_dict = _NAMES["memory_stats"], _NAMES["memory_stats_as_nested_dict"]
 has_half, has_magma = True, False
+#: whether a device was initialized, and the calls that wait for it
+_initialized: bool = False
+_queued_calls: list[Any] = []
 
 
 def set_device(device: Any) -> None:

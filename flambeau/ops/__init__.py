@@ -40,9 +40,9 @@ def __getattr__(name: str) -> OpNamespace:
     if name == "higher_order":
         importlib.import_module(f"{__package__.partition('.')[0]}._higher_order_ops")
         return namespace_of(name)
-    from importlib.util import find_spec
+    from importlib.machinery import PathFinder
 
-    if name.startswith("__") or find_spec(f"{__name__}.{name}") is not None:  # a module that is not imported yet
+    if name.startswith("__") or PathFinder.find_spec(f"{__name__}.{name}", __path__):  # a file that is not imported yet
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return namespace_of(name)
 

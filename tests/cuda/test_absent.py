@@ -21,3 +21,11 @@ def test_legacy_classes():
             cuda.FloatStorage._new_with_weak_ptr, lambda: cuda.FloatStorage._new_shared_filename(0, 0, 0))]
 
     assert program(flambeau) == program(pytorch)
+
+
+def test_state_of_the_initialization():
+    def program(torch):
+        return torch.cuda._initialized, torch.cuda.is_initialized(), torch.cuda._queued_calls
+
+    assert program(flambeau)[:2] == program(pytorch)[:2] == (False, False)
+    assert isinstance(program(flambeau)[2], list)

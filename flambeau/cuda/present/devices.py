@@ -173,6 +173,6 @@ NAMES: dict[str, Any] = {each.__name__: each for each in (
     is_available, is_initialized, init, device_count, current_device, set_device, device, device_of,
     get_device_properties, get_device_name, get_device_capability, synchronize, can_device_access_peer, get_arch_list,
     get_gencode_flags, is_bf16_supported, is_tf32_supported, ipc_collect, _get_device_index, _lazy_call)}
-NAMES |= {"_lazy_init": init, "_is_compiled": _yes}
+NAMES |= {"_lazy_init": init, "_is_compiled": _yes, "_initialized": True}
 
 __all__ = ["NAMES", "index_of"]
