@@ -9,13 +9,13 @@ import numpy as np
 from ... import devices
 from ...backends.cuda_devices import current_runtime
 from ...devices import CPU, META, device
-from ...engine.grad_mode import inference
 from ...modes import active_tracer
 from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.constants import _like
+from ..creation.from_data import finished
 from ..dispatch.handlers import handlers
 from ..meta import reserved
-from ..tensor import INFERENCE, Tensor, wrap
+from ..tensor import Tensor, wrap
 from .calls import HANDLERS, Implementation, making_on
 from .execution import on_device
 from .generators import check_generator, default_generator
@@ -52,17 +52,6 @@ def uninitialised(like: np.ndarray, on: device) -> Any:
     tracer = active_tracer.get()
     if tracer is not None:
         tracer.on_create(made._array, True)
-    return made
-
-
-def finished(made: Tensor, requires_grad: bool) -> Tensor:
-    """A new tensor with its flags."""
-    if requires_grad:
-        if made._array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        made.requires_grad_()
-    if inference.get():
-        made._inference, made._counter = True, INFERENCE
     return made
 
 
@@ -209,4 +198,4 @@ HANDLERS.update({
     "torch.tensor": _tensor, "torch.as_tensor": _as_tensor, "torch.asarray": _as_tensor,
 })
 
-__all__ = ["finished", "normal_of_size", "target_of"]
+__all__ = ["normal_of_size", "target_of"]

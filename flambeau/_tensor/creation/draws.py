@@ -17,7 +17,7 @@ from ...dtypes import dtype as dtype_type
 from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
-from ...modes import active_tracers, device_memory, inference, special
+from ...modes import active_tracers, device_memory, inference_used, special
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.binding import give_shape
@@ -26,10 +26,10 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write
 from ..meta import is_meta, meta_array
-from ..tensor import INFERENCE, Tensor, wrap
+from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten
 from .constants import with_flag
-from .from_data import wrap_new
+from .from_data import finished, wrap_new
 from .generators import Generator, default_generator, generator_for_device, lock
 
 
@@ -93,13 +93,7 @@ def wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gra
             notify_overwritten(out, array, out._array is array)
         return with_flag(out, requires_grad) if called or requires_grad else out
     tensor: Tensor = wrap(array)
-    if requires_grad:
-        if array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        tensor._requires_grad = True
-    if inference.get():
-        tensor._inference, tensor._counter = True, INFERENCE
-    return tensor
+    return finished(tensor, requires_grad) if requires_grad or inference_used[0] else tensor
 
 
 def prepare_out(called: str, out: Tensor, shape: tuple[int, ...], dtype: dtype_type | None) -> None:

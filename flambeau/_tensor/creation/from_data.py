@@ -18,7 +18,7 @@ from ...devices import strided
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...errstate import IGNORE, reset_state, set_state
-from ...modes import filled_memory, special
+from ...modes import filled_memory, inference_used, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
@@ -35,6 +35,21 @@ __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", 
 def makes_meta(device: Any) -> bool:
     """Whether a factory with this argument `device=` makes a meta tensor."""
     return devices.storage_device(device) is devices.META
+
+
+def finished(made: Tensor, requires_grad: bool) -> Tensor:
+    """A new tensor with its flags: whether it requires gradients, and that it was made in inference mode.
+
+    Raises:
+        RuntimeError: `requires_grad` for an integer dtype.
+    """
+    if requires_grad:
+        if made._array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        made.requires_grad = True
+    if inference.get():
+        made._inference, made._counter = True, INFERENCE
+    return made
 
 
 def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = False) -> Tensor:
@@ -60,13 +75,7 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
         out = handlers.uninitialised(array, target) if unset else handlers.transfer(out, target)
     elif special[0] and target is devices.CPU:
         notify_created(array, unset)
-    if requires_grad:
-        if array.dtype.kind not in "fcV":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        out.requires_grad = True
-    if inference.get():
-        out._inference, out._counter = True, INFERENCE
-    return out
+    return finished(out, requires_grad) if requires_grad or inference_used[0] else out
 
 
 def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
