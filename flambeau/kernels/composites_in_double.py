@@ -1,4 +1,4 @@
-"""Softmax, log-softmax, `logsumexp` and variances of small float32 arrays, in float64 and rounded once.
+"""Softmax, `logsumexp`, variances and batch norm in training of small float32 arrays, in float64 and rounded once.
 
 The functions return None for what they leave to the primitives of the same names: other shapes than matrices, several
 dimensions, and elements whose exponentials overflow. A sum is a product with ones, because BLAS takes half of what a
@@ -17,6 +17,7 @@ import numpy as np
 ndarray = np.ndarray
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _dot, _exp, _log, _subtract, _multiply, _divide = np.dot, np.exp, np.log, np.subtract, np.multiply, np.true_divide
+_sqrt = np.sqrt
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
 
@@ -119,5 +120,27 @@ def _std(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool
     return None if result is None else np.array(sqrt(result), _F32)
 
 
+def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, eps: float,
+                saved: list[Any]) -> Any:
+    if x.ndim < 2 or not x.size:
+        return None
+    n, c = x.shape[:2]
+    y = x.astype(_F64).reshape(n, c, -1)
+    length = y.shape[2]
+    count, samples, positions = n * length, _ones[n], _ones[length]
+    mean = samples.dot(y.dot(positions))
+    _divide(mean, count, mean)
+    _subtract(y, mean[:, None], y)
+    variance = samples.dot(_multiply(y, y).dot(positions))
+    _divide(variance, count, variance)
+    rstd = 1 / _sqrt(variance + eps)
+    _multiply(y, (rstd if weight is None else rstd * weight)[:, None], y)
+    if bias is not None:
+        y += bias[:, None]
+    saved[:] = mean.astype(_F32), rstd.astype(_F32), variance.astype(_F32)
+    return y.astype(_F32).reshape(x.shape)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "var": _var, "std": _std}
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "var": _var, "std": _std,
+    "batch_norm": _batch_norm}

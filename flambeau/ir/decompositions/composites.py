@@ -54,6 +54,8 @@ _CONVERTING = frozenset(("softmax", "log_softmax"))
 #: the same for declarations whose transcendental functions alone are computed in float64
 _ROUNDED = frozenset(("glu",))
 IN_DOUBLE = 1024
+#: the position of batch norm's argument `training`; with running averages it is computed in float32
+_TRAINING = 5
 #: the most cached programs of one primitive
 MAX_PROGRAMS = 256
 #: the largest arena, in bytes, that a program retains between runs: there may be a program for every sequence length
@@ -121,7 +123,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
     fallback: Callable[..., Any] | None = None
     of_matrix: Callable[..., Any] | None = None
-    is_attention = name == "scaled_dot_product_attention"
+    is_attention, is_batch_norm = name == "scaled_dot_product_attention", name == "batch_norm"
     in_double, reduced, converting = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE, name in _CONVERTING
     has_small, of_one_array = in_double or reduced, name in _OF_ONE_ARRAY
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
@@ -135,7 +137,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
         nonlocal fallback, of_matrix
         if fallback is None:
             fallback = lookup(name)
-            if of_one_array:
+            if of_one_array or is_batch_norm:
                 from ...kernels.composites_in_double import FUNCTIONS
 
                 of_matrix = FUNCTIONS.get(name)
@@ -143,9 +145,13 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
         if x.__class__ is not np.ndarray:
             return fallback(*args, **params)
         if has_small and x.size <= IN_DOUBLE and x.dtype is F32 and not (converting and _converts(args, params)) and (
-                not is_attention or _are_small(args)) and (in_double or params.get("reduction") != "none"):
+                not is_attention or _are_small(args)) and (not is_batch_norm or args[_TRAINING]) and (
+                in_double or params.get("reduction") != "none"):
             if not SMALL_KERNELS[0] and next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
+            if is_batch_norm:
+                result = of_matrix(*args)  # type: ignore[misc]
+                return _in_double(fallback, _widened, _narrowed, args, params) if result is None else result
             if of_one_array:
                 result = None if of_matrix is None else of_matrix(*args, **params)
                 return _narrowed(fallback(x.astype(F64), *args[1:], **params)) if result is None else result
@@ -162,7 +168,8 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             return None
         if args[0].size <= IN_DOUBLE and args[0].size < least:
             if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or (
-                    converting and _converts(args, params)) or (is_attention and not _are_small(args)):
+                    converting and _converts(args, params)) or (is_attention and not _are_small(args)) or (
+                    is_batch_norm and not args[_TRAINING]):
                 return None
             return launches.launch(args, params, filling)
         return programs.launch(args, params, filling) if args[0].size >= least else None
