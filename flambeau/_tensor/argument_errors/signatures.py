@@ -29,8 +29,9 @@ _TYPE_TEXTS = {
 _SPACES = ("torch._C._linalg", "torch._C._fft", "torch._C._special")
 #: functions of `nn.functional` that are the operators themselves
 _OF_NN = frozenset((
-    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "max_pool2d_with_indices",
-    "max_pool3d_with_indices", "one_hot", "pad", "scaled_dot_product_attention", "softplus", "softshrink"))
+    "avg_pool2d", "avg_pool3d", "elu", "elu_", "gelu", "glu", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
+    "linear", "max_pool2d_with_indices", "max_pool3d_with_indices", "one_hot", "pad", "scaled_dot_product_attention",
+    "softplus", "softshrink"))
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 #: functions whose tensors may be numbers
 _NUMBERS_AS_TENSORS = frozenset(
@@ -316,7 +317,7 @@ def _fits_one(value: Any, kind: str, name: str) -> bool:
         case "int64_t" | "DeviceIndex":
             return (isinstance(value, (int, np.integer)) and not isinstance(value, bool)) or _is_single(value, "iu")
         case "bool":
-            return isinstance(value, (bool, np.bool_))
+            return isinstance(value, bool)
         case "std::string" | "c10::string_view":
             return isinstance(value, str)
         case "ScalarType":

@@ -365,7 +365,7 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
 
 
 #: operators of `nn.functional` alone that are its functions
-_OF_NN = frozenset(("gelu", "hardshrink", "softplus", "softshrink"))
+_OF_NN = frozenset(("elu", "gelu", "glu", "hardshrink", "hardtanh", "leaky_relu", "softplus", "softshrink"))
 
 
 def _refuse_out_dtype(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:

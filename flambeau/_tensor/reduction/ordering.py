@@ -46,7 +46,7 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
     tensor([1, 2, 0])
     """
     dim = one_dim("sort", dim if axis is None else axis)
-    if descending is not False and not isinstance(descending, (bool, np.bool_)):
+    if descending.__class__ is not bool:
         raise TypeError("sort(): argument 'descending' must be bool")  # a guard says more
     if stable is None:
         return _write_outputs(REGISTRY["_sort"], _sort(input, dim, descending), out, input)

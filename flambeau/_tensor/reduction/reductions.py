@@ -251,15 +251,26 @@ def _over_dims(name: str, default: Any) -> Any:
     fast = positional_parameters(op)
 
     def call(input: Any, dim: Any = default, keepdim: bool = False, *, out: Any = None, **numpy_names: Any) -> Any:
-        if numpy_names:
-            dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
-        if dim.__class__ is not int:
-            dim = dims(name, dim, "(tuple of ints dim, bool keepdim = False)")
-        if out is None:
-            return fast(input, dim, keepdim)
-        if op.differentiable:
-            check_records_nothing(name, (input,), (out,))
-        return write_out(op, fast(input, dim, keepdim), out)
+        try:
+            if numpy_names:
+                dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
+            where = dim if dim.__class__ is int else dims(name, dim, "(tuple of ints dim, bool keepdim = False)")
+            if keepdim is not False:
+                checked_keepdim(name, keepdim)
+            if out is None:
+                return fast(input, where, keepdim)
+            if op.differentiable:
+                check_records_nothing(name, (input,), (out,))
+            return write_out(op, fast(input, where, keepdim), out)
+        except TypeError:
+            unfit = refused(name, (input,), (("dim", dim, default), ("keepdim", keepdim, False)), {
+                "out": out, **numpy_names})
+            if unfit is None:
+                raise
+            try:
+                raise unfit from None
+            finally:
+                del unfit  # whose traceback refers to this frame, and so to the arguments
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc

@@ -247,6 +247,9 @@ def _lazy_clone(self: Tensor) -> Tensor:
 
 
 def _check_memory_format(x: Tensor, memory_format: Any) -> None:
+    if memory_format is not None and not isinstance(memory_format, type(devices.contiguous_format)):
+        raise TypeError(f"contiguous(): argument 'memory_format' must be torch.memory_format, not "
+                        f"{type_name(memory_format)}")
     if special[0] and not isinstance(x._array, np.ndarray) and memory_format not in (None, devices.contiguous_format):
         raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
                            "torch.contiguous_format")
