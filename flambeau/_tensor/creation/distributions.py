@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import devices, dtypes
+from ... import dtypes
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...modes import device_memory, grad_mode, special
@@ -17,7 +17,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..dispatch.write_checks import warn_of_resize
-from ..meta import is_meta, meta_array, no_meta_kernel, reserved
+from ..meta import is_meta, meta_array, no_meta_kernel
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 from . import direct_draws
@@ -27,14 +27,13 @@ from .draws import (
     draw_in_vmap,
     draw_in_vmap_from,
     fill,
-    generator_on,
     in_vmap,
+    new_sample,
     own_part,
-    prepare_out,
     sample,
     wrap_sample,
 )
-from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse, wrap_new
+from .from_data import parse_sizes, refuse_pinned, refuse_sparse
 from .generators import Generator, lock
 
 __all__ = ["_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "multinomial", "normal", "poisson"]
@@ -59,15 +58,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         if special[0] and in_vmap():
             return draw_in_vmap(lambda size: normal(mean, std, size, generator=generator, dtype=d,
                                                      requires_grad=requires_grad), shape, out)
-        if device is not None or devices.ambient[0] is not None:
-            if makes_meta(device):
-                return wrap_new(reserved(shape, d.numpy), device, requires_grad)
-            generator = generator_on(device, generator)
-        if out is not None:
-            prepare_out("normal", out, shape, dtype)
-        with lock:
-            stream = sample(kernels.normal, generator, prod(shape), d.numpy, float(mean), float(std))
-        return wrap_sample(stream.reshape(shape), out, device, requires_grad, "normal")
+        return new_sample(kernels.normal, shape, d, generator, out, dtype, device, requires_grad, "normal", d.numpy,
+                          float(mean), float(std))
     if special[0] and in_vmap():
         return draw_in_vmap_from(lambda *arguments: normal(*arguments, generator=generator), [mean, std], out)
     m = mean._array if isinstance(mean, Tensor) else float(mean)

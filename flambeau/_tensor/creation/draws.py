@@ -5,6 +5,7 @@ The functions of random tensors draw through `sample`, inside `generators.lock`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,12 @@ from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write
-from ..meta import is_meta, meta_array
+from ..meta import is_meta, meta_array, reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten
 from .constants import with_flag
-from .from_data import finished, wrap_new
+from .from_data import finished, makes_meta, wrap_new
 from .generators import Generator, default_generator, generator_for_device, lock
-
-
-def _engine(generator: Generator | None) -> Any:
-    return (default_generator if generator is None else generator).engine
 
 
 def generator_on(device: Any, generator: Generator | None) -> Generator | None:
@@ -51,7 +48,7 @@ _SMALL = 1024
 
 def sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     """Call a sampling kernel, with memory from the caching allocator for large results."""
-    engine = _engine(generator)
+    engine = (default_generator if generator is None else generator).engine
     if generator is not None and generator._philox:
         return handlers.sample_on_device(kernel.__name__, generator, args)
     if args[0].__class__ is int and args[0] < _SMALL:  # a number of samples
@@ -94,6 +91,26 @@ def wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gra
         return with_flag(out, requires_grad) if called or requires_grad else out
     tensor: Tensor = wrap(array)
     return finished(tensor, requires_grad) if requires_grad or inference_used[0] else tensor
+
+
+def new_sample(kernel: Any, shape: tuple[int, ...], d: dtype_type, generator: Generator | None, out: Tensor | None,
+               dtype: dtype_type | None, device: Any, requires_grad: bool, called: str, *args: Any) -> Tensor:
+    """Samples as a new tensor or in `out`: what factories of random tensors do once their arguments are parsed.
+
+    Args:
+        kernel: a sampling kernel, of a number of samples and `args`.
+        d: the dtype of the samples; `dtype` is the one that was asked for.
+        called: ATen's name of the operator with `out=`; "" for one that resizes `out` and fills it.
+    """
+    if device is not None or devices.ambient[0] is not None:
+        if makes_meta(device):  # no number is drawn
+            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+        generator = generator_on(device, generator)
+    if out is not None:
+        prepare_out(called, out, shape, dtype)
+    with lock:
+        stream = sample(kernel, generator, prod(shape), *args)
+    return wrap_sample(stream.reshape(shape), out, device, requires_grad, called)
 
 
 def prepare_out(called: str, out: Tensor, shape: tuple[int, ...], dtype: dtype_type | None) -> None:

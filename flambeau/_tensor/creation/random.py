@@ -14,12 +14,12 @@ from ... import devices, dtypes
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...modes import special
-from ..meta import is_meta, reserved
+from ..meta import is_meta
 from ..tensor import Tensor, wrap
 from . import direct_draws
 from .constants import empty_like
-from .draws import draw_in_vmap, generator_on, in_vmap, prepare_out, sample, sample_like, wrap_sample
-from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse, wrap_new
+from .draws import draw_in_vmap, generator_on, in_vmap, new_sample, sample, sample_like, wrap_sample
+from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse
 from .generators import Generator, lock
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
@@ -64,15 +64,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     if special[0] and in_vmap():
         return draw_in_vmap(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
-    if device is not None or devices.ambient[0] is not None:
-        if makes_meta(device):
-            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
-        generator = generator_on(device, generator)
-    if out is not None:
-        prepare_out("rand", out, shape, dtype)
-    with lock:
-        stream = sample(kernels.uniform, generator, prod(shape), d.numpy, 0.0, 1.0)
-    return wrap_sample(stream.reshape(shape), out, device, requires_grad, "rand")
+    return new_sample(kernels.uniform, shape, d, generator, out, dtype, device, requires_grad, "rand", d.numpy, 0.0,
+                      1.0)
 
 
 def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
@@ -103,17 +96,9 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     if special[0] and in_vmap():
         return draw_in_vmap(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
-    if device is not None or devices.ambient[0] is not None:
-        if makes_meta(device):
-            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
-        generator = generator_on(device, generator)
     if out is not None and out._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    if out is not None:
-        prepare_out("", out, shape, dtype)
-    with lock:
-        stream = sample(kernels.normal, generator, prod(shape), d.numpy, 0.0, 1.0)
-    return wrap_sample(stream.reshape(shape), out, device, requires_grad)
+    return new_sample(kernels.normal, shape, d, generator, out, dtype, device, requires_grad, "", d.numpy, 0.0, 1.0)
 
 
 def _integer(value: Any) -> int:
@@ -165,15 +150,8 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     if special[0] and in_vmap():
         return draw_in_vmap(lambda size: randint(low, high, size, generator=generator, dtype=d,
                                                   requires_grad=requires_grad), shape, out)
-    if device is not None or devices.ambient[0] is not None:
-        if makes_meta(device):
-            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
-        generator = generator_on(device, generator)
-    if out is not None:
-        prepare_out("randint", out, shape, dtype)
-    with lock:
-        stream = sample(kernels.randint, generator, prod(shape), _integer(low), _integer(high), d.numpy)
-    return wrap_sample(stream.reshape(shape), out, device, requires_grad, "randint")
+    return new_sample(kernels.randint, shape, d, generator, out, dtype, device, requires_grad, "randint", _integer(low),
+                      _integer(high), d.numpy)
 
 
 def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
@@ -200,15 +178,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     if special[0] and in_vmap():
         return draw_in_vmap(lambda size: _permutations(size, generator, d), (int(n),), out)
-    if device is not None or devices.ambient[0] is not None:
-        if makes_meta(device):
-            return wrap_new(reserved((n,), d.numpy), device, requires_grad)
-        generator = generator_on(device, generator)
-    if out is not None:
-        prepare_out("randperm", out, (int(n),), dtype)
-    with lock:
-        stream = sample(kernels.randperm, generator, int(n), d.numpy)
-    return wrap_sample(stream, out, device, requires_grad, "randperm")
+    return new_sample(kernels.randperm, (int(n),), d, generator, out, dtype, device, requires_grad, "randperm",
+                      d.numpy)
 
 
 def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_type) -> Tensor:
