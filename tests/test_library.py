@@ -27,6 +27,35 @@ def error(f, length=200):
 """
 
 PROGRAMS = {
+    "questions about operators": """
+        import importlib
+        utils = importlib.import_module(torch.__name__ + "._library.utils")
+        for schema in ("(Tensor x) -> Tensor", "(Tensor(a!) x) -> Tensor", "(Tensor(a) x) -> Tensor(a)",
+                       "(Tensor x) -> ()", "(Tensor x) -> (Tensor, int)", "(int x) -> int"):
+            out.append(utils.is_functional_schema("a::b" + schema))
+        show(utils.lookup_op("aten::sin")); show(utils.parse_namespace("a::b"))
+        error(lambda: utils.lookup_op("aten::nope")); error(lambda: utils.lookup_op("sin"), 300)
+    """,
+    "below autograd": """
+        scope = lib.Library(NS, "FRAGMENT")
+        scope.define("below(Tensor x) -> Tensor")
+        scope.impl("below", lambda x: x.sin(), "CPU")
+        op = OPS.below.default
+        class Op(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                with torch._C._AutoDispatchBelowAutograd():
+                    y = op(x)
+                    out.append((y.requires_grad, (x * 2).requires_grad, torch.is_grad_enabled()))
+                    return y
+            @staticmethod
+            def backward(ctx, g): return g * 7
+        scope.impl("below", lambda x: Op.apply(x), "Autograd")
+        x = torch.ones(2, requires_grad=True)
+        y = op(x)
+        y.sum().backward()
+        show(y); show(x.grad)
+    """,
     "refused definitions": """
         def keyword(x: torch.Tensor, *, y: Optional[torch.Tensor]) -> torch.Tensor: return x
         error(lambda: lib.custom_op(f"{NS}::keyword", keyword, mutates_args=()), 400)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,26 @@ from ..trees import tree_flatten, tree_leaves, tree_unflatten
 _COMPOSITE_KEYS = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU")
 #: dispatch keys of kernels that compute, in order of preference
 _COMPUTING_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+
+
+#: whether kernels for autograd are passed over
+_below_autograd: ContextVar[bool] = ContextVar("below_autograd", default=False)
+
+
+class _AutoDispatchBelowAutograd:
+    """A context manager in which kernels for autograd are passed over, and nothing is recorded.
+
+    Such a kernel calls its operator again in it, which then runs the kernel that computes.
+    """
+
+    def __enter__(self) -> None:
+        self._token = _below_autograd.set(True)
+        self._no_grad = no_grad()
+        self._no_grad.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._no_grad.__exit__(*error)
+        _below_autograd.reset(self._token)
 
 
 def refuse_keyword_tensors(what: str, schema: FunctionSchema) -> None:
@@ -71,7 +92,7 @@ class OperatorKernels:
         self._check_types(bound)
         args, named = schema.normalized(bound)
         for key in _COMPOSITE_KEYS:
-            if key in self.by_key:
+            if key in self.by_key and not (_below_autograd.get() and key.startswith("Autograd")):
                 with EnableTorchFunction():
                     return self.by_key[key](*args, **named)
         if self.autocast_dtypes:
@@ -338,4 +359,4 @@ def _flat_gradients(structure: Any, gradients: tuple[Any, ...]) -> list[Any]:
     return flat + [None] * missing
 
 
-__all__ = ["OperatorKernels", "refuse_keyword_tensors"]
+__all__ = ["OperatorKernels", "_AutoDispatchBelowAutograd", "refuse_keyword_tensors"]

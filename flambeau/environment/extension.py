@@ -297,6 +297,10 @@ def __getattr__(name: str) -> Any:
         from . import profiler_extension
 
         return profiler_extension
+    if name == "_AutoDispatchBelowAutograd":
+        from .._library.kernels import _AutoDispatchBelowAutograd
+
+        return _AutoDispatchBelowAutograd
     if name in ("_jit_try_infer_type", "InferredType"):
         from . import script_inference
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from flambeau.dtypes import dtype
 
-from .placeholder import Missing
+from .placeholder import Missing, PlaceholderModule
 
 
 class AbsentDtype(dtype):
@@ -81,6 +82,13 @@ def install_answers() -> None:
     propagation.ShardingPropagator = SimpleNamespace(_fake_mode_lock=contextlib.nullcontext())  # replaced for threads
     sys.modules[propagation.__name__] = propagation
     torch = importlib.import_module("torch")
+    paths: Any = PlaceholderModule("torch._utils_internal", internal=True)
+    paths.get_file_path_2 = os.path.join
+    deprecated: Any = PlaceholderModule("torch._custom_op.impl", internal=True)  # tests empty it
+    deprecated.global_registry = {}
+    torch._custom_op = PlaceholderModule("torch._custom_op", internal=True)
+    torch._custom_op.impl = deprecated
+    sys.modules.update({module.__name__: module for module in (paths, torch._custom_op, deprecated)})
     compared: Any = importlib.import_module("torch._subclasses.fake_utils")
     compared.outputs_alias_inputs = _outputs_alias_inputs
     torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
