@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ... import devices, dtypes
-from ...modes import inference, special
-from ..tensor import INFERENCE, Tensor, wrap
+from ...modes import special
+from ..tensor import Tensor, wrap
+from .from_data import finished
 from .generators import default_generator, lock
 
 empty = np.empty
@@ -46,10 +47,7 @@ def _draws() -> Any:
 
 def new(array: np.ndarray) -> Tensor:
     """A tensor of what was drawn."""
-    tensor: Tensor = wrap(array)
-    if inference.get():
-        tensor._inference, tensor._counter = True, INFERENCE
-    return tensor
+    return finished(wrap(array), False)
 
 
 def uniforms(size: Any) -> Tensor | None:
