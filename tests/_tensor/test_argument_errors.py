@@ -139,3 +139,13 @@ def test_random_calls_are_refused_as_by_pytorch():
         assert said == (None if mine is None else str(mine)), (space, name, args, kwargs)
         refused += said is not None
     assert refused > 200
+
+
+@pytest.mark.parametrize("name", ["empty", "ones", "rand", "randn", "zeros"])
+@pytest.mark.parametrize("dimensions", range(1, 9))
+def test_sizes_by_position(name, dimensions):
+    make, size = getattr(torch, name), [1] * dimensions
+    assert make(*size).shape == make(*size, dtype=torch.float64, device="cpu").shape == make(size).shape == tuple(size)
+    for method in ("expand", "repeat", "new_zeros", "permute", "view"):
+        sizes = range(dimensions) if method == "permute" else size
+        assert getattr(make(size), method)(*sizes).shape == tuple(size)

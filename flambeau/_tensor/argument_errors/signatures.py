@@ -112,8 +112,7 @@ class Signature:
             TypeError: a list of tensors has other elements.
         """
         name, parameters = self.name, self.parameters
-        spreads = self.most_by_position == 1 and parameters[0].kind in ("IntArrayRef", "SymIntArrayRef") and (
-            len(args) > 0 and _is_index(args[0]))
+        spreads = self._spreads(args)
         if len(args) > self.most_by_position and not spreads:
             return self._too_many(len(args))
         at, named = 0, len(kwargs)
@@ -154,6 +153,8 @@ class Signature:
         """The error of the first argument that fits its parameter and is no value of it: a number that is too large, or
         a device that is none. PyTorch converts all arguments before an operator looks at any.
         """
+        if self._spreads(args):
+            args = (tuple(args),)
         for index, p in enumerate(self.parameters):
             value = args[index] if index < len(args) else kwargs.get(p.name)
             if p.kind in ("int64_t", "SymInt", "Device") and value.__class__ is int and not -_LIMIT <= value < _LIMIT:
@@ -172,6 +173,11 @@ class Signature:
                 except (AssertionError, RuntimeError) as error:
                     return None if isinstance(error, NotImplementedError) else error
         return None
+
+    def _spreads(self, args: Sequence[Any]) -> bool:
+        """Whether numbers by position are the elements of the only list that a call takes so: `randn(2, 3)`."""
+        return self.most_by_position == 1 and self.parameters[0].kind in ("IntArrayRef", "SymIntArrayRef") and (
+            len(args) > 0 and _is_index(args[0]))
 
     def _too_many(self, given: int) -> str:
         most, positional = self.most_by_position, self.least
