@@ -11,6 +11,7 @@ from ...engine.grad_mode import grad_mode
 from ...modes import special
 from ...shapes import wrap_dims
 from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.type_names import type_name
 from ..dispatch.handlers import host_elements
 from ..tensor import Tensor
 
@@ -68,7 +69,7 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
         return dims(name, tuple(dim))  # a sequence of integers, too
     if index is None:
         if name in _ONE_SIGNATURE:
-            raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, not {type(dim).__name__}")
+            raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, not {type_name(dim)}")
         if not signatures:
             signatures = ("(*, torch.dtype dtype = None)",
                           "(tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None)")
@@ -84,7 +85,7 @@ def one_dim(name: str, dim: Any, position: int = 1) -> int:
     """
     result = as_index(dim)
     if result is None:
-        raise TypeError(f"{name}(): argument 'dim' (position {position}) must be int, not {type(dim).__name__}")
+        raise TypeError(f"{name}(): argument 'dim' (position {position}) must be int, not {type_name(dim)}")
     return result
 
 
@@ -113,7 +114,7 @@ def more_than(more: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
 def checked_keepdim(name: str, keepdim: Any) -> bool:
     """`keepdim`, which must be a bool."""
     if keepdim.__class__ is not bool:
-        raise TypeError(f"{name}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}")
+        raise TypeError(f"{name}(): argument 'keepdim' (position 2) must be bool, not {type_name(keepdim)}")
     return keepdim
 
 

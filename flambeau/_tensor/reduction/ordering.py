@@ -10,6 +10,7 @@ from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
 from ..fastpath.by_arity import unary
@@ -122,7 +123,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     for name, value in (("sorted", sorted), ("return_inverse", return_inverse), ("return_counts", return_counts)):
         if not isinstance(value, (bool, np.bool_)):
             called = "_unique2" if dim is None else "unique_dim"
-            raise TypeError(f"{called}(): argument '{name}' must be bool, not {type(value).__name__}")
+            raise TypeError(f"{called}(): argument '{name}' must be bool, not {type_name(value)}")
     if dim is None:
         result = apply(REGISTRY["_unique_all"], [input])
     else:
@@ -140,12 +141,12 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     """
     for name, value in (("return_inverse", return_inverse), ("return_counts", return_counts)):
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"unique_consecutive(): argument '{name}' must be bool, not {type(value).__name__}")
+            raise TypeError(f"unique_consecutive(): argument '{name}' must be bool, not {type_name(value)}")
     if dim is not None:
         try:
             dim = one_dim("unique_consecutive", dim)
         except TypeError:
-            raise TypeError(f"unique_consecutive(): argument 'dim' must be int, not {type(dim).__name__}") from None
+            raise TypeError(f"unique_consecutive(): argument 'dim' must be int, not {type_name(dim)}") from None
     result = apply(REGISTRY["_unique_consecutive"], [input], {"dim": dim})
     return _select_outputs(result, return_inverse, return_counts)
 
