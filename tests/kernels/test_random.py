@@ -248,3 +248,12 @@ def test_errors(call, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         call(Engine(0))
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [5, 48, 1001])
+def test_normal_numbers_of_a_dtype_with_metadata(dtype: type, size: int) -> None:
+    """Arrays without elements, of distributed tensors, have such a dtype."""
+    marked = np.dtype(dtype, metadata={"elements": "none"})
+    drawn = random.normal(Engine(3), size, marked)
+    assert drawn.tolist() == random.normal(Engine(3), size, np.dtype(dtype)).tolist()

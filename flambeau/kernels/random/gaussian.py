@@ -22,7 +22,8 @@ from .libm import map_scalar
 _BLOCK = 16
 #: up to this many numbers are transformed by the calling thread
 _FEW = 16384
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+#: by number: dtypes with metadata, of arrays without elements, are other objects
+_F32, _F64 = np.dtype(np.float32).num, np.dtype(np.float64).num
 
 
 def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: float = 1.0,
@@ -52,11 +53,11 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
         return narrow(fma64(_pairs(engine, n), std, mean), dtype)
     full = n - n % _BLOCK
     redrawn = _BLOCK if full < n else 0
-    if dtype is _F64:
+    if dtype.num == _F64:
         data = unit_doubles(engine, n)
         _fill(data, unit_doubles(engine, redrawn), _double_blocks)
         return _scale(fma64, data, std, mean)
-    if dtype is _F32:
+    if dtype.num == _F32:
         draws = engine.direct_draws(n) if not redrawn and n <= _FEW and (mean, std) == (0.0, 1.0) else None
         drawn = None if draws is None else draws.normals(np.empty(n, np.float32))
         if drawn is not None:
