@@ -86,6 +86,7 @@ def install_answers() -> None:
     paths.get_file_path_2 = os.path.join
     deprecated: Any = PlaceholderModule("torch._custom_op.impl", internal=True)  # tests empty it
     deprecated.global_registry = {}
+    deprecated.get_op = lambda qualname: torch._library.utils.lookup_op(qualname)
     torch._custom_op = PlaceholderModule("torch._custom_op", internal=True)
     torch._custom_op.impl = deprecated
     sys.modules.update({module.__name__: module for module in (paths, torch._custom_op, deprecated)})
