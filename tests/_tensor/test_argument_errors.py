@@ -6,6 +6,8 @@ import importlib.util
 import inspect
 import random
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -149,3 +151,21 @@ def test_sizes_by_position(name, dimensions):
     for method in ("expand", "repeat", "new_zeros", "permute", "view"):
         sizes = range(dimensions) if method == "permute" else size
         assert getattr(make(size), method)(*sizes).shape == tuple(size)
+
+
+def test_arguments_are_known_while_torch_means_flambeau() -> None:
+    """Classes are in another module then."""
+    program = """if True:
+        import flambeau.alias
+        flambeau.alias.install()
+        import torch
+        d = torch.device("cpu")
+        for f in (torch.randn, torch.rand, torch.zeros):
+            assert f([2], device=d, layout=torch.strided, dtype=torch.float64).shape == (2,)
+        torch.randn(2, generator=torch.Generator(), device=d)
+        try:
+            torch.randn(d)
+        except TypeError as error:
+            assert "must be tuple of ints, not torch.device" in str(error)
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)

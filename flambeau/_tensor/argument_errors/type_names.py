@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ... import config
 from ..tensor import Tensor
 
 _HEAP_TYPE = 1 << 9
@@ -19,7 +20,7 @@ def type_name(value: Any) -> str:
     if kind is Tensor:
         return "Tensor"
     name, module = kind.__name__, kind.__module__
-    if module.partition(".")[0] == _PACKAGE:
+    if module.partition(".")[0] in (_PACKAGE, config.module_name):  # another one while `torch` means this package
         return _OWN_NAMES.get(name, name)
     return name if kind.__flags__ & _HEAP_TYPE or module == "builtins" else f"{module}.{name}"
 
