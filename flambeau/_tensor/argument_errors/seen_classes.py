@@ -6,6 +6,7 @@ each class at each position, and only a call of classes that were not seen befor
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -134,14 +135,16 @@ class OperatorClasses(SeenClasses):
     Attributes:
         by_name: of each argument, the classes of those that fit and are passed on as they are.
         elements: classes of the elements of lists that are.
+        methods: qualified names of the methods' code.
         passed: `by_name` without lists and bools, which binding looks at.
     """
 
-    __slots__ = ("by_name", "elements", "names", "order", "passed")
+    __slots__ = ("by_name", "elements", "methods", "names", "order", "passed")
 
     def __init__(self, names: tuple[str, ...], order: tuple[str, ...]) -> None:
         super().__init__("torch", names[0], skips=True)
         self.names, self.order = names, order
+        self.methods = frozenset(f"Tensor.{name}" for name in names)
         self.by_name: dict[str, set[type]] = {name: set() for name in order}
         self.passed: dict[str, set[type]] = {name: set() for name in order}
         self.elements: set[type] = set()
@@ -162,8 +165,21 @@ class OperatorClasses(SeenClasses):
         return called(self.names)
 
     def check(self, fits: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if fits != _METHODS or self.called()[0] != "Tensor":
-            super().check(fits if fits != _METHODS else False, args, kwargs)
+        if fits is not _METHODS:
+            super().check(fits, args, kwargs)
+        elif not self._of_method():
+            super().check(False, args, kwargs)
+
+    def _of_method(self) -> bool:
+        """Whether one of the frames next to this one is the method's."""
+        frame: Any = sys._getframe(4)  # past `check`, `look` and binding
+        for _ in range(4):
+            if frame is None:
+                break
+            if frame.f_code.co_qualname in self.methods:
+                return True
+            frame = frame.f_back
+        return False
 
     def note(self, space: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         from .messages import explained
@@ -172,7 +188,7 @@ class OperatorClasses(SeenClasses):
             node = self.known
             for value in args[1:]:
                 node = node.setdefault(value.__class__, {})
-            if not kwargs and node.get(None, _METHODS) == _METHODS:
+            if not kwargs and node.get(None, _METHODS) is _METHODS:
                 node[None] = _METHODS
             return
         super().note(space, name, args, kwargs)
