@@ -122,7 +122,7 @@ def _template(n_free: int, checks: bool, skips: bool) -> CodeType:
         "        except KeyError:",
         "            fits = False",
         "        if fits is not True:",
-        "            seen.check(fits, args, kwargs)",
+        "            args, kwargs = seen.check(fits, args, kwargs)",
     ]
     exec("\n".join([
         "def outer():", *(f"    {name} = None" for name in names),

@@ -8,12 +8,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
+
+import numpy as np
 
 from ..tensor import Tensor
 
 #: parameters that are tensors whatever their values
 _TENSORS = frozenset(("Tensor", "TensorList", "c10::List<::std::optional<Tensor>>"))
+#: parameters that are numbers, or lists for which one number may stand
+_NUMBERS = frozenset(("int64_t", "SymInt", "double", "Scalar", "IntArrayRef", "SymIntArrayRef"))
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]  # by position and by name
+
+
+class Conversion(tuple[int | str, ...]):
+    """The positions and names of arguments that are numbers of other classes than Python's.
+
+    >>> from flambeau._tensor.argument_errors.seen_classes import Conversion
+    >>> import numpy
+    >>> Conversion([1, "k"]).applied((2, numpy.int64(3)), {"k": numpy.float32(0.5)})
+    ((2, 3), {'k': 0.5})
+    """
+
+    __slots__ = ()
+
+    def applied(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments of a call with Python's numbers."""
+        by_position, by_name = list(args), dict(kwargs)
+        for where in self:
+            given: Any = by_position if isinstance(where, int) else by_name
+            value = given[where]
+            given[where] = int(value) if isinstance(value, int) else value.item()
+        return tuple(by_position), by_name
 
 
 class SeenClasses:
@@ -26,12 +54,13 @@ class SeenClasses:
 
     Attributes:
         known: a tree; its branches are classes of arguments by position, then (name, class) of those by name. At None,
-            a call's last node has True, or what `check` needs to look at the elements of lists.
+            a call's last node has True, the arguments to convert, or what `check` needs to look at the elements of
+            lists.
 
     >>> import flambeau as torch
     >>> from flambeau._tensor.argument_errors.seen_classes import SeenClasses
     >>> seen = SeenClasses("torch", "tril", skips=True)
-    >>> seen.check(False, (torch.ones(2, 2), 1), {})
+    >>> _ = seen.check(False, (torch.ones(2, 2), 1), {})
     >>> seen.known
     {<class 'int'>: {None: True}}
     """
@@ -42,21 +71,26 @@ class SeenClasses:
         self.space, self.name, self.skips = space, name, skips
         self.known: dict[Any, Any] = {}
 
-    def check(self, fits: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check(self, fits: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         """Compare a call whose classes are new with the signatures, and note the classes.
 
         Args:
-            fits: False, or (where, the classes that fit) of lists among the arguments.
+            fits: False, a `Conversion`, or (where, the classes that fit) of lists among the arguments.
+
+        Returns:
+            The arguments, numbers of NumPy, enumerations and tensors that stand for numbers as Python's.
 
         Raises:
             TypeError: the arguments fit no signature (PyTorch's text).
         """
+        if fits.__class__ is Conversion:
+            return fits.applied(args, kwargs)
         if fits:
             for where, classes in fits:
                 if not classes.issuperset(map(type, args[where] if where.__class__ is int else kwargs[where])):
                     break
             else:
-                return
+                return args, kwargs
         from .messages import explained
 
         space, name = self.called()
@@ -66,7 +100,7 @@ class SeenClasses:
                 raise error
             finally:
                 del error  # whose traceback refers to this frame, and so to the arguments
-        self.note(space, name, args, kwargs)
+        return self.note(space, name, args, kwargs)
 
     def called(self) -> tuple[str, str]:
         """The namespace and the name of the function that is running."""
@@ -90,8 +124,8 @@ class SeenClasses:
         if fits is not True:
             self.check(fits, args, kwargs)
 
-    def note(self, space: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Add the classes of a call that fits, unless it depends on values whether it does."""
+    def note(self, space: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """Add the classes of a call that fits, unless values decide whether it does; return Python's numbers."""
         from .signatures import signatures
 
         of_method = space == "Tensor"
@@ -99,26 +133,34 @@ class SeenClasses:
         overload = next((each for each in signatures(space, name) if each.mismatch(own, kwargs) is None), None)
         lists: list[Any] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        numbers: list[int | str] = []
+        by_value = False  # whether it depends on a tensor whether it is a number
         for where, value in given:
             if where == 0 and of_method:
                 continue
             kind = _kind_of(overload, where - of_method if isinstance(where, int) else where)
+            if kind in _NUMBERS and isinstance(value, (np.generic, IntEnum, Tensor)):
+                numbers.append(where)
             if isinstance(value, Tensor) and kind not in _TENSORS and kind != "":
-                return  # it depends on the tensor whether it is a number
+                by_value = True
             if kind and isinstance(value, (tuple, list)):
-                if kind not in _TENSORS and any(isinstance(x, Tensor) for x in value):
-                    return
+                by_value = by_value or (kind not in _TENSORS and any(isinstance(x, Tensor) for x in value))
                 lists.append((where, set(map(type, value))))
+        conversion = Conversion(numbers)
+        converted = conversion.applied(args, kwargs) if numbers else (args, kwargs)
+        if by_value or (numbers and lists):
+            return converted
         node = self.known
         for value in args[self.skips:]:
             node = node.setdefault(value.__class__, {})
         for name, value in kwargs.items():
             node = node.setdefault((name, value.__class__), {})
         if not lists:
-            node[None] = True
+            node[None] = conversion if numbers else True
         else:  # overloads may differ in which of the same arguments are lists
             noted = dict(node[None]) if isinstance(node.get(None), list) else {}
             node[None] = [(where, classes | noted.get(where, set())) for where, classes in lists]
+        return converted
 
 
 #: in place of True: what fits the method and not the function, `x.flip(1)`
@@ -164,11 +206,12 @@ class OperatorClasses(SeenClasses):
 
         return called(self.names)
 
-    def check(self, fits: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check(self, fits: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         if fits is not _METHODS:
-            super().check(fits, args, kwargs)
-        elif not self._of_method():
-            super().check(False, args, kwargs)
+            return super().check(fits, args, kwargs)
+        if not self._of_method():
+            return super().check(False, args, kwargs)
+        return args, kwargs
 
     def _of_method(self) -> bool:
         """Whether one of the frames next to this one is the method's."""
@@ -181,7 +224,7 @@ class OperatorClasses(SeenClasses):
             frame = frame.f_back
         return False
 
-    def note(self, space: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def note(self, space: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         from .messages import explained
 
         if space == "Tensor" and explained("torch", name, args, kwargs) is not None:
@@ -190,8 +233,8 @@ class OperatorClasses(SeenClasses):
                 node = node.setdefault(value.__class__, {})
             if not kwargs and node.get(None, _METHODS) is _METHODS:
                 node[None] = _METHODS
-            return
-        super().note(space, name, args, kwargs)
+            return args, kwargs
+        converted = super().note(space, name, args, kwargs)
         for key, value in (*zip(self.order[1:], args[1:], strict=False), *kwargs.items()):
             if key in self.by_name and value.__class__ in PLAIN:
                 self.by_name[key].add(value.__class__)
@@ -199,6 +242,7 @@ class OperatorClasses(SeenClasses):
                     self.passed[key].add(value.__class__)
                 if value.__class__ is tuple or value.__class__ is list:
                     self.elements.update(x.__class__ for x in value if x.__class__ in PLAIN)
+        return converted
 
 
 #: classes of parameters that are passed on unchanged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from functools import reduce
 from math import prod
 from operator import index
@@ -217,6 +218,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
             value = params[name]
             if isinstance(value, np.generic):
                 value = params[name] = value.item()
+            elif isinstance(value, IntEnum):  # NumPy takes it for an object
+                value = params[name] = int(value)
             if isinstance(value, Tensor):
                 if value._array.ndim == 0 or (name in _INTEGERS and value._array.size == 1):
                     params[name] = value.item()

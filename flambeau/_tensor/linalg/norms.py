@@ -83,7 +83,7 @@ def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdi
     if names:
         x, dim, keepdim = _other_names("linalg_vector_norm", names, x, ord, dim, keepdim)
     if ord.__class__ is not int:
-        if isinstance(ord, Tensor):
+        if isinstance(ord, (Tensor, np.generic)):
             ord = ord.item()
         if isinstance(ord, complex):
             if isinstance(x, Tensor):

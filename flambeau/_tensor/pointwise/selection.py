@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -76,18 +77,19 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        for name, bound in (("min", min), ("max", max)):
+        for name, bound, other in (("min", min, max), ("max", max, min)):
             if not isinstance(bound, Tensor) and bound is not None:
-                raise TypeError(f"clamp(): argument '{name}' must be Tensor, not {type_name(bound)}")
+                if other._array.ndim or other.requires_grad:
+                    raise TypeError(f"clamp(): argument '{name}' must be Tensor, not {type_name(bound)}")
+                min, max = (x.item() if isinstance(x, Tensor) else x for x in (min, max))
+                return _clamp_operator(min, max)
         if max is None:
             return "_clamp_below", [min], {}
         if min is None:
             return "_clamp_above", [max], {}
         return "_clamp_tensors", [min, max], {}
-    if isinstance(min, np.generic):  # a number, whose dtype does not count
-        min = min.item()
-    if isinstance(max, np.generic):
-        max = max.item()
+    # numbers, whose dtype does not count
+    min, max = (x.item() if isinstance(x, np.generic) else int(x) if isinstance(x, IntEnum) else x for x in (min, max))
     return "_clamp_scalars", [], {"min": min, "max": max}
 
 
