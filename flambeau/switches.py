@@ -9,6 +9,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from . import devices, dtypes
 from .kernels import threads
 from .modes import determinism, filled_memory, float32_precision, float32_precision_observers
@@ -34,6 +36,8 @@ class _State:
 # ----- threads -----
 
 def _positive(name: str, value: Any) -> int:
+    if isinstance(value, np.integer):
+        value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise RuntimeError(f"{name} expects an int, but got {type(value).__name__}")
     if not -2 ** 31 <= value < 2 ** 31:

@@ -133,3 +133,31 @@ def test_numbers_of_other_classes(expression, kinds):
             assert ours != theirs, f"{kind}: no deviation any more"
         else:
             assert ours == theirs, kind
+
+
+@pytest.mark.parametrize("value", ["np.int64(3)", "np.float32(3)", "np.array(3)", "np.array([3])", "np.bool_(True)",
+                                   "np.int64(-1)", "3", "[np.int64(3)]"])
+@pytest.mark.parametrize("constructor", ["FloatTensor", "LongTensor", "Tensor"])
+def test_legacy_constructors(constructor, value):
+    import torch as pytorch
+
+    def said(torch):
+        try:
+            return tuple(getattr(torch, constructor)(eval(value, {"np": np})).shape)
+        except Exception as error:
+            return type(error), str(error)
+
+    assert said(flambeau) == said(pytorch)
+
+
+def test_inputs_that_are_numbers():
+    boundaries = flambeau.arange(3.)
+    for value in (np.float64(1.5), 1.5, flambeau.tensor(1.5), np.float32(1.5), 1):
+        assert flambeau.bucketize(value, boundaries).item() == (1 if value == 1 else 2)
+
+
+def test_threads():
+    before = flambeau.get_num_threads()
+    flambeau.set_num_threads(np.int64(1))
+    assert flambeau.get_num_threads() == 1
+    flambeau.set_num_threads(before)

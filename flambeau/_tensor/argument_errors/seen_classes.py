@@ -134,7 +134,8 @@ class SeenClasses:
         lists: list[Any] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         numbers: list[int | str] = []
-        by_value = False  # whether it depends on a tensor whether it is a number
+        # whether it depends on values that are not in the tree: an input that is a number, or a tensor that is one
+        by_value = self.skips and bool(args) and not isinstance(args[0], Tensor)
         for where, value in given:
             if where == 0 and of_method:
                 continue

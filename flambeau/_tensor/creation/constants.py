@@ -20,6 +20,7 @@ from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import preserved_strides, with_preserved_strides
 from ...modes import active_tracers, device_memory, filled_memory, special
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
@@ -109,7 +110,7 @@ def _size_argument(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ..
     if args:
         raise TypeError(f"{name}() got multiple values for argument 'size'")
     if not isinstance(size, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type_name(size)}")
     return (size,)
 
 

@@ -22,6 +22,7 @@ from ...modes import filled_memory, inference_used, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.type_names import type_name
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..memory.storage import TypedStorage, UntypedStorage, attach_storage
@@ -486,7 +487,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     tensor([1., 1.])
     """
     if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     dtypes.of(ndarray.dtype)
     if any(s < 0 for s in ndarray.strides):
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
@@ -666,6 +667,9 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
                         " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
                         " * (tuple of ints size, *, torch.device device = None)\n"
                         " * (object data, *, torch.device device = None)\n")
+    if len(args) == 1 and isinstance(args[0], (np.generic, np.ndarray)) and not args[0].ndim and (
+            args[0].dtype.kind in "iu"):
+        args = (int(args[0]),)  # a size
     if not args:
         array = np.zeros(0, dtype.numpy)
     elif len(args) == 1 and isinstance(args[0], Tensor):
@@ -677,9 +681,9 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         array = args[0]._array
     elif len(args) == 1 and isinstance(args[0], (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
-    elif len(args) == 1 and not _is_sequence(args[0]) and not isinstance(
-            args[0], (int, Size, np.ndarray, np.generic)) and not hasattr(args[0], "__index__"):
-        raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+    elif len(args) == 1 and not _is_sequence(args[0]) and not isinstance(args[0], (int, Size, np.ndarray)) and (
+            isinstance(args[0], np.generic) or not hasattr(args[0], "__index__")):
+        raise TypeError(f"new(): data must be a sequence (got {type_name(args[0])})")
     elif len(args) == 1 and not isinstance(args[0], (int, Size)):
         array = to_array(args[0], dtype)
     else:
