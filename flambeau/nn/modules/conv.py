@@ -11,6 +11,7 @@ from .. import functional as F
 from .. import init
 from ..ntuple import ntuple
 from ..parameter import UninitializedParameter
+from .base.own_forward import OwnForward
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -120,7 +121,7 @@ class _ConvNd(Module):
         self.__dict__.setdefault("padding_mode", "zeros")
 
 
-class _Conv(_ConvNd):
+class _Conv(OwnForward, _ConvNd):
     _rank: int
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
@@ -208,7 +209,7 @@ class Conv3d(_Conv):
     _rank = 3
 
 
-class _ConvTransposeNd(_ConvNd):
+class _ConvTransposeNd(OwnForward, _ConvNd):
     _rank: int
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,

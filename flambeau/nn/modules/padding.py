@@ -7,6 +7,7 @@ from typing import Any
 from ..._tensor import Tensor
 from .. import functional as F
 from ..ntuple import ntuple
+from .base.own_forward import OwnForward
 from .module import Module
 
 __all__ = [
@@ -16,7 +17,7 @@ __all__ = [
 ]
 
 
-class _Pad(Module):
+class _Pad(OwnForward, Module):
     """Base of padding layers over the last `_rank` dimensions; `padding` is an int or pairs, last dimension first."""
 
     _rank: int
@@ -38,7 +39,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     value: float
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -52,7 +53,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pad the last dimension with `value`.
 
     Args:
@@ -72,7 +73,7 @@ class ConstantPad1d(_ConstantPad):
     _rank = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pad the last 2 dimensions with `value`.
 
     Args:
@@ -95,7 +96,7 @@ class ConstantPad2d(_ConstantPad):
     _rank = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pad the last 3 dimensions with `value`.
 
     Args:
@@ -180,7 +181,11 @@ class ZeroPad3d(ConstantPad3d):
         return f"{self.padding}"
 
 
-class ReflectionPad1d(_Pad):
+class _ReflectionPadNd(_Pad, own_forward=True):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """Pad the last dimension by reflection at the edges, without repeating the edge element.
 
     Args:
@@ -199,10 +204,10 @@ class ReflectionPad1d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 1, "reflect"
+    _rank = 1
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pad the last 2 dimensions by reflection at the edges, without repeating the edge element.
 
     Args:
@@ -224,10 +229,10 @@ class ReflectionPad2d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 2, "reflect"
+    _rank = 2
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pad the last 3 dimensions by reflection at the edges, without repeating the edge element.
 
     Args:
@@ -246,10 +251,14 @@ class ReflectionPad3d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 3, "reflect"
+    _rank = 3
 
 
-class ReplicationPad1d(_Pad):
+class _ReplicationPadNd(_Pad, own_forward=True):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Pad the last dimension by repeating the edge elements.
 
     Args:
@@ -265,10 +274,10 @@ class ReplicationPad1d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 1, "replicate"
+    _rank = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pad the last 2 dimensions by repeating the edge elements.
 
     Args:
@@ -287,10 +296,10 @@ class ReplicationPad2d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 2, "replicate"
+    _rank = 2
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pad the last 3 dimensions by repeating the edge elements.
 
     Args:
@@ -306,10 +315,10 @@ class ReplicationPad3d(_Pad):
 
     __constants__ = ["padding"]
 
-    _rank, _mode = 3, "replicate"
+    _rank = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad, own_forward=True):
     _mode = "circular"
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -318,7 +327,7 @@ class _CircularPad(_Pad):
             raise ValueError(f"expected {allowed[0]}D or {allowed[1]}D input (got {input.dim()}D input)")
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pad the last dimension periodically.
 
     Args:
@@ -341,7 +350,7 @@ class CircularPad1d(_CircularPad):
     _rank = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pad the last 2 dimensions periodically.
 
     Args:
@@ -367,7 +376,7 @@ class CircularPad2d(_CircularPad):
     _rank = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pad the last 3 dimensions periodically.
 
     Args:

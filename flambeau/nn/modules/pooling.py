@@ -8,6 +8,7 @@ from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from ..ntuple import ntuple
+from .base.own_forward import OwnForward
 from .layers.unpooling import FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .module import Module
 
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 
-class _MaxPoolNd(Module):
+class _MaxPoolNd(OwnForward, Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     _rank: int
 
@@ -97,7 +98,7 @@ class MaxPool3d(_MaxPoolNd):
     _rank = 3
 
 
-class _AvgPoolNd(Module):
+class _AvgPoolNd(OwnForward, Module):
     """What the mean poolings have in common."""
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
@@ -180,7 +181,7 @@ class AvgPool2d(_AvgPoolNd):
                     self.divisor_override)
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(AvgPool2d, own_forward=True):
     """Mean of each window of the last 3 dimensions; see `AvgPool1d` for the other arguments.
 
     Args:
@@ -198,7 +199,7 @@ class AvgPool3d(AvgPool2d):
     _rank = 3
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(OwnForward, Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
     _rank: int
 
@@ -282,7 +283,7 @@ class LPPool3d(_LPPoolNd):
     _rank = 3
 
 
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveMaxPoolNd(OwnForward, Module):
     __constants__ = ["output_size", "return_indices"]
     _rank: int
 
@@ -362,7 +363,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     _rank = 3
 
 
-class _AdaptiveAvgPoolNd(Module):
+class _AdaptiveAvgPoolNd(OwnForward, Module):
     __constants__ = ["output_size"]
     _rank: int
 
