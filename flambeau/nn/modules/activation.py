@@ -9,6 +9,7 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init as initial
+from .base.own_methods import OwnMethods
 from .layers.multihead_attention import MultiheadAttention
 from .module import Module
 
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 
-class _InplaceActivation(Module):
+class _InplaceActivation(OwnMethods, Module, shares=("__init__",)):
     """Base of activations with an `inplace` option."""
 
     inplace: bool
@@ -634,7 +635,7 @@ class GLU(Module):
         return f"dim={self.dim}"
 
 
-class _Softmax(Module):
+class _Softmax(OwnMethods, Module, shares=("__init__",)):
     dim: int | None
 
     def __init__(self, dim: int | None = None) -> None:

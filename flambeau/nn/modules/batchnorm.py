@@ -9,6 +9,7 @@ from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter
+from .base.own_methods import OwnMethods
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -16,7 +17,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "Lazy
            "SyncBatchNorm"]
 
 
-class _NormBase(Module):
+class _NormBase(OwnMethods, Module):
     """Base of batch and instance normalization: parameters and running statistics."""
 
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
@@ -94,7 +95,7 @@ class _NormBase(Module):
                                       error_msgs)
 
 
-class _BatchNorm(_NormBase):
+class _BatchNorm(_NormBase, own=("__init__",)):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = self.momentum if self.momentum is not None else 0.0

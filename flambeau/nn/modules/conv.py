@@ -11,7 +11,7 @@ from .. import functional as F
 from .. import init
 from ..ntuple import ntuple
 from ..parameter import UninitializedParameter
-from .base.own_forward import OwnForward
+from .base.own_methods import OwnMethods
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -121,7 +121,7 @@ class _ConvNd(Module):
         self.__dict__.setdefault("padding_mode", "zeros")
 
 
-class _Conv(OwnForward, _ConvNd):
+class _Conv(OwnMethods, _ConvNd, shares=("__init__", "forward")):
     _rank: int
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
@@ -209,7 +209,7 @@ class Conv3d(_Conv):
     _rank = 3
 
 
-class _ConvTransposeNd(OwnForward, _ConvNd):
+class _ConvTransposeNd(OwnMethods, _ConvNd, shares=("__init__", "forward")):
     _rank: int
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
@@ -368,7 +368,7 @@ class _LazyConvMixin(LazyModuleMixin):
         return input.shape[input.dim() - rank]
 
 
-class _LazyConv(_LazyConvMixin, _Conv):
+class _LazyConv(_LazyConvMixin, _Conv, shares=("__init__",)):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
                  groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
                  dtype: Any = None) -> None:
@@ -376,7 +376,7 @@ class _LazyConv(_LazyConvMixin, _Conv):
         self._defer(out_channels, bias, device, dtype)
 
 
-class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
+class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd, shares=("__init__",)):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
                  output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
                  padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..._tensor import Tensor
 from .. import functional as F
 from ..ntuple import ntuple
-from .base.own_forward import OwnForward
+from .base.own_methods import OwnMethods
 from .module import Module
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-class _Pad(OwnForward, Module):
+class _Pad(OwnMethods, Module, shares=("__init__",)):
     """Base of padding layers over the last `_rank` dimensions; `padding` is an int or pairs, last dimension first."""
 
     _rank: int
@@ -39,7 +39,7 @@ class _Pad(OwnForward, Module):
         return f"{self.padding}"
 
 
-class _ConstantPadNd(_Pad):
+class _ConstantPadNd(_Pad, shares=("__init__",)):
     value: float
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -181,7 +181,7 @@ class ZeroPad3d(ConstantPad3d):
         return f"{self.padding}"
 
 
-class _ReflectionPadNd(_Pad, own_forward=True):
+class _ReflectionPadNd(_Pad, own=("forward",)):
     _mode = "reflect"
 
 
@@ -254,7 +254,7 @@ class ReflectionPad3d(_ReflectionPadNd):
     _rank = 3
 
 
-class _ReplicationPadNd(_Pad, own_forward=True):
+class _ReplicationPadNd(_Pad, own=("forward",)):
     _mode = "replicate"
 
 
@@ -318,7 +318,7 @@ class ReplicationPad3d(_ReplicationPadNd):
     _rank = 3
 
 
-class _CircularPadNd(_Pad, own_forward=True):
+class _CircularPadNd(_Pad, own=("forward",)):
     _mode = "circular"
 
     def _check_input_dim(self, input: Tensor) -> None:

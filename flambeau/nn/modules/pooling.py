@@ -8,7 +8,7 @@ from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from ..ntuple import ntuple
-from .base.own_forward import OwnForward
+from .base.own_methods import OwnMethods
 from .layers.unpooling import FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .module import Module
 
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-class _MaxPoolNd(OwnForward, Module):
+class _MaxPoolNd(OwnMethods, Module, shares=("forward",)):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     _rank: int
 
@@ -98,7 +98,7 @@ class MaxPool3d(_MaxPoolNd):
     _rank = 3
 
 
-class _AvgPoolNd(OwnForward, Module):
+class _AvgPoolNd(OwnMethods, Module, shares=("forward",)):
     """What the mean poolings have in common."""
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
@@ -181,7 +181,7 @@ class AvgPool2d(_AvgPoolNd):
                     self.divisor_override)
 
 
-class AvgPool3d(AvgPool2d, own_forward=True):
+class AvgPool3d(AvgPool2d, own=("__init__", "forward")):
     """Mean of each window of the last 3 dimensions; see `AvgPool1d` for the other arguments.
 
     Args:
@@ -199,7 +199,7 @@ class AvgPool3d(AvgPool2d, own_forward=True):
     _rank = 3
 
 
-class _LPPoolNd(OwnForward, Module):
+class _LPPoolNd(OwnMethods, Module, shares=("forward",)):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
     _rank: int
 
@@ -283,7 +283,7 @@ class LPPool3d(_LPPoolNd):
     _rank = 3
 
 
-class _AdaptiveMaxPoolNd(OwnForward, Module):
+class _AdaptiveMaxPoolNd(OwnMethods, Module, shares=("forward",)):
     __constants__ = ["output_size", "return_indices"]
     _rank: int
 
@@ -363,7 +363,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     _rank = 3
 
 
-class _AdaptiveAvgPoolNd(OwnForward, Module):
+class _AdaptiveAvgPoolNd(OwnMethods, Module, shares=("forward",)):
     __constants__ = ["output_size"]
     _rank: int
 

@@ -15,7 +15,7 @@ from ...amp.state import _is_any_autocast_enabled, acts, dtype_of
 from .. import init
 from ..recurrent import run_layers
 from ..utils.rnn import PackedSequence
-from .base.own_forward import OwnForward
+from .base.own_methods import OwnMethods
 from .layers.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .module import Module
 
@@ -31,7 +31,7 @@ class _AssignedWeights(NamedTuple):
     replaced: list[Parameter]
 
 
-class RNNBase(OwnForward, Module):
+class RNNBase(OwnMethods, Module, shares=("forward",)):
     """Base of `RNN`, `LSTM` and `GRU`: parameters, stacking of layers, directions, batch handling.
 
     Args:

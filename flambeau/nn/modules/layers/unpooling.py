@@ -7,11 +7,11 @@ from typing import Any
 from ...._tensor import Tensor
 from ... import functional as F
 from ...ntuple import ntuple
-from ..base.own_forward import OwnForward
+from ..base.own_methods import OwnMethods
 from ..module import Module
 
 
-class _MaxUnpoolNd(OwnForward, Module):
+class _MaxUnpoolNd(OwnMethods, Module, shares=("__init__", "forward")):
     _rank: int
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -74,7 +74,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
     _rank = 3
 
 
-class _FractionalMaxPoolNd(OwnForward, Module):
+class _FractionalMaxPoolNd(OwnMethods, Module, shares=("__init__", "forward")):
     _rank: int
     _random_samples: Tensor | None
 

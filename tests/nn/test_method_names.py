@@ -1,0 +1,38 @@
+"""The names of modules' `__init__` and `forward` in Python's errors are those of PyTorch."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+
+import pytest
+
+import flambeau
+
+pytestmark = [pytest.mark.parity,
+              pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle")]
+#: methods whose code is divided otherwise
+OTHERWISE = {("RNNBase", "forward"), ("SyncBatchNorm", "forward"), ("RNN", "__init__"), ("LSTM", "__init__"),
+             ("GRU", "__init__")}
+
+
+@pytest.mark.parametrize("method", ["__init__", "forward"])
+def test_names_of_methods(method):
+    import torch as pytorch
+
+    differ = {}
+    for name, theirs in vars(pytorch.nn).items():
+        if inspect.isclass(theirs) and issubclass(theirs, pytorch.nn.Module) and (name, method) not in OTHERWISE:
+            ours = getattr(getattr(flambeau.nn, name), method).__qualname__.removeprefix("CallMixin.")
+            if ours != getattr(theirs, method).__qualname__:
+                differ[name] = ours, getattr(theirs, method).__qualname__
+    assert not differ
+
+
+def test_a_subclass_of_a_program_inherits():
+    class Own(flambeau.nn.MaxPool2d):
+        pass
+
+    assert Own.forward is flambeau.nn.MaxPool2d.forward
+    with pytest.raises(TypeError, match=r"MaxPool2d\.forward\(\) missing 1 required positional argument: 'input'"):
+        Own(2)()
