@@ -36,3 +36,17 @@ def test_a_subclass_of_a_program_inherits():
     assert Own.forward is flambeau.nn.MaxPool2d.forward
     with pytest.raises(TypeError, match=r"MaxPool2d\.forward\(\) missing 1 required positional argument: 'input'"):
         Own(2)()
+
+
+@pytest.mark.parametrize("value", ["a", None, [1., 2.]], ids=["str", "None", "list"])
+@pytest.mark.parametrize("module", ["LayerNorm(3)", "Unfold(3)", "Fold(3, 4)", "ReLU()", "Linear(3, 2)", "Softmax(0)",
+                                    "Conv1d(3, 2, 1)", "MaxPool2d(2)"])
+def test_inputs_that_are_no_tensors(module, value):
+    import torch as pytorch
+
+    said = []
+    for library in (flambeau, pytorch):
+        with pytest.raises((TypeError, AttributeError)) as raised:
+            eval(f"nn.{module}", {"nn": library.nn})(value)
+        said.append(f"{raised.type.__name__}: {raised.value}")
+    assert said[0].splitlines()[0] == said[1].splitlines()[0]

@@ -32,4 +32,9 @@ def check_tensors(values: Iterable[Any]) -> None:
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(x)}")
 
 
-__all__ = ["check_tensors", "type_name"]
+def not_a_tensor(function: str, value: Any, name: str = "input", position: int = 1) -> TypeError:
+    """PyTorch's error for an argument of a function that should be a tensor."""
+    return TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(value)}")
+
+
+__all__ = ["check_tensors", "not_a_tensor", "type_name"]

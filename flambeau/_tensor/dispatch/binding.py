@@ -34,7 +34,7 @@ from ...shapes import broadcast_shapes
 from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, UNCHECKED, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..argument_errors.seen_classes import PLAIN, OperatorClasses
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor, type_name
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
@@ -252,8 +252,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
                 continue
             if kind_of(type(x)) == OVERRIDES:
                 raise ForeignArgument(x, inputs, params)
-            raise TypeError(f"{op.name}(): argument '{names[i]}' (position {i + 1}) must be Tensor, not "
-                            f"{type_name(x)}")
+            raise not_a_tensor(op.name, x, names[i], i + 1)
     return inputs, params
 
 

@@ -25,7 +25,7 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..argument_errors.seen_classes import PLAIN, OperatorClasses
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from ..dispatch.gradient_edge import gradient_edge
@@ -57,7 +57,7 @@ def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tup
 def _general(op: Op, input: Any, params: tuple[Any, ...]) -> Any:
     """The general path: check the input and call `apply`."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
+        raise not_a_tensor(op.name, input)
     return apply(op, [input], dict(zip(op.params, params, strict=False)))
 
 

@@ -23,7 +23,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.messages import METHOD, called
 from ..argument_errors.out_arguments import check_records_nothing
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function, write_out
@@ -245,7 +245,7 @@ def _operand(x: Any, name: str, position: int) -> Tensor:
     if not isinstance(x, Tensor):
         if called(("matmul",))[0] == METHOD:
             position -= 1
-        raise TypeError(f"matmul(): argument '{name}' (position {position}) must be Tensor, not {type_name(x)}")
+        raise not_a_tensor("matmul", x, name, position)
     return x
 
 

@@ -14,7 +14,7 @@ from ...backends.sparse_array import LAYOUT_NAMES, SparseArray
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, grad_mode, inference, lazy_storages, special
 from ...warning_location import user_stacklevel
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.batched_tensor import BatchedTensor, detach_batched
 from ..dispatch.promotion import result_type as promoted_type
 from ..meta import NO_DATA, is_meta
@@ -254,7 +254,7 @@ def is_nonzero(input: Tensor) -> bool:
         RuntimeError: the tensor has not exactly one element.
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"is_nonzero(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
+        raise not_a_tensor("is_nonzero", input)
     return bool(input)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...dtypes import float32
 from ...engine.saved.saved_tensor_mutation import before_write
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..creation.from_data import tensor
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read
@@ -99,7 +99,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 def _operand(name: str, what: str, self: Tensor, other: Any, position: int) -> np.ndarray:
     if not isinstance(other, Tensor):
-        raise TypeError(f"{name}(): argument 'other' (position {position}) must be Tensor, not {type_name(other)}")
+        raise not_a_tensor(name, other, "other", position)
     if other.dtype is not self.dtype:
         raise TypeError(f"{name}: expected torch.{self.dtype.scalar_name}Tensor for {what} (got "
                         f"torch.{other.dtype.scalar_name}Tensor)")

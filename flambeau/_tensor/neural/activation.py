@@ -10,7 +10,7 @@ from ... import dtypes
 from ...devices import CPU
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
@@ -46,7 +46,7 @@ def selu_(input: Tensor) -> Tensor:
     tensor([-1.1113,  2.1014])
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"selu_(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
+        raise not_a_tensor("selu_", input)
     return inplace_function(REGISTRY["elu"])(input, **_SELU)
 
 
@@ -76,7 +76,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """
     for position, (name, x) in enumerate((("input", input), ("weight", weight)), 1):
         if not isinstance(x, Tensor):
-            raise TypeError(f"prelu(): argument '{name}' (position {position}) must be Tensor, not {type_name(x)}")
+            raise not_a_tensor("prelu", x, name, position)
     if input.dtype is not weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype.scalar_name} and "
                            f"{weight.dtype.scalar_name}")

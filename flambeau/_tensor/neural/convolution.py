@@ -11,6 +11,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
 from ...warning_location import user_stacklevel
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor
@@ -368,6 +369,8 @@ def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 
     tensor([[0., 2.],
             [1., 3.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("im2col", input)
     params = _window_params(kernel_size, dilation, padding, stride)
     shape = input._array.shape
     n = len(shape)
@@ -402,6 +405,8 @@ def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1,
     tensor([[[0., 1.],
              [2., 3.]]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("col2im", input)
     params = _window_params(kernel_size, dilation, padding, stride)
     size = _to_pair(output_size, "output_size")
     shape = input._array.shape

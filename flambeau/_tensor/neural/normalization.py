@@ -18,6 +18,7 @@ from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
 from ..argument_errors.messages import explained
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated
@@ -269,6 +270,8 @@ def _check_same(weight: Tensor | None, bias: Tensor | None) -> None:
 
 def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                 eps: float) -> tuple[Tensor, list[Any]]:
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("layer_norm", input)
     normalized = _normalized(normalized_shape)
     _check_normalized(input, normalized, {"weight": weight, "bias": bias}, ", ")
     _check_same(weight, bias)

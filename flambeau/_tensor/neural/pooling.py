@@ -12,7 +12,7 @@ from ...kernels.memory_format import channels_last_strides, is_channels_last
 from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import write_out
@@ -442,8 +442,7 @@ def unpool_to_size(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...])
     """Zeros of a given spatial size, with each value at its flat index."""
     for position, (name, value) in enumerate((("input", x), ("indices", indices)), 1):
         if not isinstance(value, Tensor):
-            raise TypeError(f"max_unpool{rank}d(): argument '{name}' (position {position}) must be Tensor, not "
-                            f"{type_name(value)}")
+            raise not_a_tensor(f"max_unpool{rank}d", value, name, position)
     alert_not_deterministic(f"max_unpooling{rank}d_forward_out")
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
         raise RuntimeError("elements in indices should be type int64" + (

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor, type_name
 from ..tensor import Tensor
 from .entry_points import note_foreign
 from .protocol import OVERRIDES, kind_of
@@ -68,8 +68,7 @@ def with_other_object(error: AttributeError, function: Any, args: Sequence[Any],
     parameter = "input" if parameter in ("self", "tensor") and not of_method else parameter
     if not parameter:
         raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type_name(value)}") from None
-    raise TypeError(f"{name}(): argument '{parameter}' (position {position - of_method}) must be Tensor, not "
-                    f"{type_name(value)}") from None
+    raise not_a_tensor(name, value, parameter, position - of_method) from None
 
 
 def _other_object(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, int, Any] | None:

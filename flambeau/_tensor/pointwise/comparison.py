@@ -11,7 +11,7 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.binding import public_function
 from ..meta import is_meta, no_meta_kernel
 from ..tensor import Tensor
@@ -43,8 +43,7 @@ isposinf, isneginf, signbit = (_with_boolean_out(name) for name in ("isposinf", 
 def _check_tensors(name: str, input: Any, other: Any) -> None:
     for position, (argument, x) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-                            f"{type_name(x)}")
+            raise not_a_tensor(name, x, argument, position)
 
 
 def _check_no_batches(text: str, *inputs: Tensor) -> None:

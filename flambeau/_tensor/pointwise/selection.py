@@ -13,7 +13,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor, type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function, write_out
 from ..fastpath.repeated_calls import repeated
@@ -31,7 +31,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     tensor([1., 0.])
     """
     if not isinstance(condition, Tensor):
-        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type_name(condition)}")
+        raise not_a_tensor("where", condition, "condition")
     if input is None and other is None:
         if not isinstance(condition._array, np.ndarray):
             raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
@@ -107,7 +107,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     key, bounds, params = _clamp_operator(min, max)
     op = REGISTRY[key]
     if not isinstance(input, Tensor):
-        raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
+        raise not_a_tensor("clamp", input)
     if out is not None:
         check_records_nothing("clamp", (input, *bounds), (out,))
     result = apply(op, [input, *bounds], params)

@@ -22,7 +22,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor, type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
 from ..dispatch.bit_resolution import resolved
@@ -374,7 +374,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
             if special[0]:
                 notify_created(src._array)
         else:
-            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type_name(src)}")
+            raise not_a_tensor("copy_", src, "other")
     if bits_used[0]:
         src = resolved(src)
     tracked = is_tracked((self, src))

@@ -8,14 +8,14 @@ from typing import Any
 from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...shapes import wrap_dim
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import not_a_tensor
 from ..tensor import Tensor
 
 
 def check_input(name: str, input: Any) -> None:
     """Raise PyTorch's error unless `input` is a tensor."""
     if not isinstance(input, Tensor):
-        raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
+        raise not_a_tensor(f"fft_{name}", input)
 
 
 def promoted(input: Tensor, to_complex: bool = False) -> Tensor:
