@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import resolve
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...modes import device_memory, grad_mode, special
@@ -111,7 +112,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         return bernoulli_(result, p, generator=generator)
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
-    a = own_part(input)._array
+    a = resolve(own_part(input)._array)
     drawn = direct_draws.events(a) if generator is out is None else None
     if drawn is not None:
         if not (input._requires_grad and grad_mode.get()):
@@ -140,7 +141,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             from ..dispatch.vmap_random import fill_batched_from
 
             return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
-        probabilities = np.broadcast_to(own_part(p)._array, own_part(self)._array.shape)
+        probabilities = np.broadcast_to(resolve(own_part(p)._array), own_part(self)._array.shape)
         return fill(self, "_bernoulli_BernoulliBackward1",
                      lambda n, _: sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1), (p,))
     return fill(self, "_bernoulli_BernoulliBackward2",
@@ -165,7 +166,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         return draw_in_vmap_from(lambda rates: poisson(rates, generator), [input])
     with lock:
         values = input._array.copy() if is_meta(input) else sample(
-            kernels.poisson, generator, own_part(input)._array)
+            kernels.poisson, generator, resolve(own_part(input)._array))
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 

@@ -324,7 +324,7 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                 _refuse_out_dtype(op, args, kwargs, out)
                 if (reordered := _reordered(op, args, kwargs)) is None:
                     raise
-                return public_function(op)(**reordered, out=out)
+                inputs, params = bind(op, (), reordered)
             if op.dtype_converts and "dtype" in params:
                 to = params.pop("dtype")
                 if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
@@ -706,7 +706,7 @@ def inplace_function(op: Op) -> Callable[..., Any]:
                     del unfit
             if (reordered := _reordered(op, args, kwargs, "_")) is None:
                 raise
-            return call(**reordered)
+            inputs, params = bind(op, (), reordered)
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
         try:

@@ -291,7 +291,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
                         if 0 in values:
                             key = (*key, repr(params))
                     launch = (single if dt is F32 else double)(key)
-            except (AttributeError, TypeError):  # no tensor, or an unhashable parameter
+            except (AttributeError, TypeError, ValueError):  # no tensor; a parameter that is unhashable, an array
                 pass
             if launch:
                 r = launch[0](a)

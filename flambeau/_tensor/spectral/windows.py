@@ -149,7 +149,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
         beta: the shape: 0 is a rectangle, larger values are narrower.
 
     >>> import flambeau as torch
-    >>> torch.kaiser_window(4, beta=1.)
+    >>> torch.kaiser_window(4, True, 1.)
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,

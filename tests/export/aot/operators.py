@@ -36,7 +36,7 @@ def ordering(x: Any, i: Any) -> Any:
         *torch.where(x > 1, torch.nan, x).nanmedian(1),
         *torch.where(x > 1, torch.nan, x).median(1),
         *torch.sort(i, 1, stable=True),
-        torch.argsort(i > 0, 1, stable=True),
+        torch.argsort(i > 0, dim=1, stable=True),
         x.half().sort(1)[0],
     )
 
