@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```\s*(?:python|py|\{\.python \.input[^}]*\})\s*$\n(.*?)^```\s*$", re.M | re.S)
@@ -60,6 +63,8 @@ def run_blocks(blocks: list[str], name: str) -> Iterator[dict[str, Any]]:
     namespace: dict[str, Any] = {"__name__": "__main__", "__file__": name, "__builtins__": __builtins__}
     before: dict[str, Any] = {}
     for block in blocks:
+        random.seed(0)
+        numpy.random.seed(0)
         torch.manual_seed(0)
         printed, error = io.StringIO(), ""
         try:
