@@ -45,28 +45,25 @@ def _quiet(compute: Callable[..., Any]) -> Launch:
     return lambda *arrays: run_quietly(compute, *arrays)
 
 
-def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
-    if upper or not lapack.is_square(a):
+def _of_square(a: ndarray, compute: Callable[..., Any]) -> Launch:
+    """The launch of a ufunc that makes a matrix of the same shape of each square one."""
+    if not lapack.is_square(a):
         return None
-    shape, dtype, factorize = a.shape, a.dtype, _ufuncs.cholesky_lo
+    shape, dtype = a.shape, a.dtype
 
-    def compute(x: ndarray) -> Any:
-        factor = factorize(x, _new(shape, dtype), signature="d->d")
-        return factor if _succeeded(factor) else None
+    def checked(x: ndarray) -> Any:
+        result = compute(x, _new(shape, dtype), signature="d->d")
+        return result if _succeeded(result) else None
 
-    return _quiet(compute)
+    return _quiet(checked)
+
+
+def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
+    return None if upper else _of_square(a, _ufuncs.cholesky_lo)
 
 
 def _inverse(a: ndarray, check_errors: bool) -> Launch:
-    if not lapack.is_square(a):
-        return None
-    shape, dtype, invert = a.shape, a.dtype, _ufuncs.inv
-
-    def compute(x: ndarray) -> Any:
-        inverse = invert(x, _new(shape, dtype), signature="d->d")
-        return inverse if _succeeded(inverse) else None
-
-    return _quiet(compute)
+    return _of_square(a, _ufuncs.inv)
 
 
 def _solution_shape(a: ndarray, b: ndarray) -> bool:
