@@ -288,4 +288,13 @@ def refused(name: str, args: Sequence[Any], defaulted: Sequence[tuple[str, Any, 
     return unfit((name,), given, named)
 
 
-__all__ = ["NOT_GIVEN", "guard", "refused", "without_out"]
+def raise_refusal(error: Exception | None) -> None:
+    """Raise an error in place of the one that is handled, unless it is None; no frame keeps a reference to it."""
+    if error is not None:
+        try:
+            raise error from None
+        finally:
+            del error  # whose traceback refers to this frame
+
+
+__all__ = ["NOT_GIVEN", "guard", "raise_refusal", "refused", "without_out"]

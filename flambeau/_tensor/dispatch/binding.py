@@ -31,7 +31,7 @@ from ...lazy_modules import FUNCTIONS
 from ...modes import active_tracers, device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
-from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, UNCHECKED, refused_write
+from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, UNCHECKED, raise_refusal, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..argument_errors.seen_classes import PLAIN, OperatorClasses
 from ..argument_errors.type_names import not_a_tensor, type_name
@@ -423,12 +423,7 @@ def _reordered(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: st
 
 def _raise_if_unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise PyTorch's error if a call's arguments fit no signature."""
-    unfit = _unfit(op, args, kwargs)
-    if unfit is not None:
-        try:
-            raise unfit from None
-        finally:
-            del unfit  # whose traceback refers to this frame, and so to the arguments
+    raise_refusal(_unfit(op, args, kwargs))
 
 
 def check_out(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:

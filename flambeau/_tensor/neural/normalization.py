@@ -17,6 +17,7 @@ from ...kernels.memory_format import is_channels_last
 from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
+from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import explained
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
@@ -196,14 +197,9 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
             return _batch_norm_without_averages(input, weight, bias, eps)
         return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
     except Exception:
-        error = explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training, momentum,
-                                                  eps, cudnn_enabled), {})
-        if error is None:
-            raise
-        try:
-            raise error from None
-        finally:
-            del error  # whose traceback refers to this frame, and so to the arguments
+        raise_refusal(explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training,
+                                                        momentum, eps, cudnn_enabled), {}))
+        raise
 
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,

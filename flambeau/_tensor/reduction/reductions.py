@@ -9,7 +9,7 @@ from ... import dtypes
 from ...backends.sparse_array import SparseArray
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
-from ..argument_errors.guards import refused
+from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
@@ -82,14 +82,10 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 return reduce_all(input) if dtype is None else reduce_all_as(input, dtype)
             return reduce_dims(input, dim, keepdim, dtype)
         except TypeError:
-            unfit = refused(name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
-                            {"dtype": dtype, "out": out, **numpy_names})
-            if unfit is None:
-                raise
-            try:
-                raise unfit from None
-            finally:
-                del unfit  # whose traceback refers to this frame, and so to the arguments
+            raise_refusal(refused(
+                name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
+                {"dtype": dtype, "out": out, **numpy_names}))
+            raise
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op_part.doc
@@ -209,14 +205,10 @@ def _extremum(name: str, elementwise: str) -> Any:
                 return named_result(op_dim, with_out=True)(result)
             return with_indices(input, result, keepdim)
         except TypeError:
-            unfit = refused(name, (input,), (("dim", dim, missing), ("keepdim", keepdim, False), *more_than(more)), {
-                "out": out, **({} if other is missing else {"other": other}), **numpy_names})
-            if unfit is None:
-                raise
-            try:
-                raise unfit from None
-            finally:
-                del unfit
+            raise_refusal(refused(
+                name, (input,), (("dim", dim, missing), ("keepdim", keepdim, False), *more_than(more)),
+                {"out": out, **({} if other is missing else {"other": other}), **numpy_names}))
+            raise
 
     call.__name__ = call.__qualname__ = name
     which, example = ("largest", 3) if name == "max" else ("smallest", 1)
@@ -263,14 +255,9 @@ def _over_dims(name: str, default: Any) -> Any:
                 check_records_nothing(name, (input,), (out,))
             return write_out(op, fast(input, where, keepdim), out)
         except TypeError:
-            unfit = refused(name, (input,), (("dim", dim, default), ("keepdim", keepdim, False)), {
-                "out": out, **numpy_names})
-            if unfit is None:
-                raise
-            try:
-                raise unfit from None
-            finally:
-                del unfit  # whose traceback refers to this frame, and so to the arguments
+            raise_refusal(refused(name, (input,), (("dim", dim, default), ("keepdim", keepdim, False)), {
+                "out": out, **numpy_names}))
+            raise
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc
@@ -297,14 +284,10 @@ def _bool_reduction(name: str, reduce: Any) -> Any:
                 return write_out(REGISTRY[name], result.to(out.dtype), out)
             return reduce(input, dim, keepdim, out=out, **numpy_names)
         except TypeError:
-            unfit = refused(name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
-                            {"out": out, **numpy_names})
-            if unfit is None:
-                raise
-            try:
-                raise unfit from None
-            finally:
-                del unfit
+            raise_refusal(refused(
+                name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
+                {"out": out, **numpy_names}))
+            raise
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = REGISTRY[name].doc

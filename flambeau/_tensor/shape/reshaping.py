@@ -17,7 +17,7 @@ from ...modes import active_tracers, dispatch_in_use, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
-from ..argument_errors.guards import NOT_GIVEN, refused
+from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
@@ -157,13 +157,8 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     try:
         shape = _int_args(size, "view", "size")
     except TypeError:
-        unfit = refused("view", (self, *size))
-        if unfit is None:
-            raise
-        try:
-            raise unfit from None
-        finally:
-            del unfit  # whose traceback refers to this frame, and so to the arguments
+        raise_refusal(refused("view", (self, *size)))
+        raise
     return _viewed(self, shape)
 
 
