@@ -51,9 +51,9 @@ GUARDED_FUNCTIONS = (
     "polygamma", "prelu", "qr", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
     "range", "repeat_interleave", "resize_as_", "resize_as_sparse_", "result_type", "rms_norm", "rot90", "round",
     "round_", "row_stack", "rrelu", "rrelu_", "rsub", "scalar_tensor", "scatter", "searchsorted", "segment_reduce",
-    "select_copy", "signbit", "slice_copy", "slice_inverse", "slogdet", "sort", "special_polygamma", "split_copy",
-    "split_with_sizes_copy", "squeeze_copy", "std", "std_mean", "subtract", "svd", "take_along_dim", "tensor_split",
-    "tile", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices", "triu_indices",
+    "select_copy", "signbit", "slice_copy", "slice_inverse", "slogdet", "sort", "special_polygamma", "special_round",
+    "split_copy", "split_with_sizes_copy", "squeeze_copy", "std", "std_mean", "subtract", "svd", "take_along_dim",
+    "tensor_split", "tile", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices", "triu_indices",
     "true_divide", "unbind_copy", "unflatten", "unique_consecutive", "unsafe_chunk", "vander", "var", "var_mean",
     "view_as_complex_copy", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where",
 )
@@ -273,8 +273,19 @@ def refused(name: str, args: Sequence[Any], defaulted: Sequence[tuple[str, Any, 
             first that has its default, by name after it.
         kwargs: that were passed by name; None counts as not passed.
     """
-    from .messages import unfit
+    from .call_sites import call_site
+    from .messages import METHOD, called, explained, unfit
 
+    space, _ = called((name,))
+    site = call_site()
+    if site is not None and site.is_of(space, name) and len(args) == 1:
+        values = {**{key: value for key, value, _ in defaulted}, **(kwargs or {})}
+        if values.keys() >= set(site.by_name):
+            positional = [value for key, value in values.items() if key not in site.by_name]
+            own = [*([] if space == METHOD else args), *positional][:site.by_position]
+            if space == METHOD and own and len(own) <= len(defaulted) and own[-1] is defaulted[len(own) - 1][2]:
+                own.pop()  # `Tensor.sum(x, 1)`, where the tensor was counted
+            return explained(space, name, own, {key: values[key] for key in site.by_name})
     given, named = [value for value in args if value is not NOT_GIVEN], {}
     by_position = len(given) == len(args)
     for key, value, default in defaulted:

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .call_sites import TENSORS, call_site
 from .signatures import known, signatures
 from .type_names import type_name
 
 FUNCTION, METHOD = "torch", "Tensor"
-_TENSORS = __name__.partition(".")[0] + "._tensor."
 
 
 def explained(space: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
@@ -68,7 +68,7 @@ def called(names: Sequence[str]) -> tuple[str, str]:
     """
     space, name = FUNCTION, names[0]
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_TENSORS):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(TENSORS):
         owner, _, function = frame.f_code.co_qualname.rpartition(".")
         if function in names and owner in ("", METHOD):  # the code of public functions has their names
             space, name = owner or FUNCTION, function
@@ -76,16 +76,29 @@ def called(names: Sequence[str]) -> tuple[str, str]:
     return space, name
 
 
-def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
+def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any],
+          inside: tuple[str, ...] = TENSORS) -> Exception | None:
     """What a function raises instead of a TypeError: PyTorch's, if the arguments fit no signature, else None.
 
     Args:
         names: the function's, and its aliases.
         args: of the function; a method's have the tensor first.
         kwargs: by name.
+        inside: with what the names of modules begin whose functions count as one with those that they call.
     """
     space, name = called(names)
-    return explained(space, name, args[1:] if space == METHOD else args, kwargs)
+    own: Sequence[Any] = args[1:] if space == METHOD else args
+    site = call_site(inside)
+    if site is None:
+        return explained(space, name, own, kwargs)
+    if site.is_of(space, name):
+        for overload in signatures(space, name):
+            own, kwargs = site.divided([p.name for p in overload.parameters], own, kwargs)
+    elif (outer := site.arguments()) is not None:  # a function of others: PyTorch parses its own arguments first
+        error = explained(site.space, site.name, *outer)
+        if error is not None:
+            return error
+    return explained(space, name, own, kwargs)
 
 
 def _given(args: Sequence[Any], kwargs: dict[str, Any]) -> str:

@@ -30,7 +30,8 @@ _SPACES = ("torch._C._linalg", "torch._C._fft", "torch._C._special")
 #: functions of `nn.functional` that are the operators themselves
 _OF_NN = frozenset((
     "avg_pool2d", "avg_pool3d", "elu", "elu_", "gelu", "glu", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
-    "linear", "max_pool2d_with_indices", "max_pool3d_with_indices", "one_hot", "pad", "scaled_dot_product_attention",
+    "linear", "log_sigmoid", "max_pool2d_with_indices", "max_pool3d_with_indices", "one_hot", "pad", "relu6", "relu6_",
+    "scaled_dot_product_attention",
     "softplus", "softshrink"))
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 #: functions whose tensors may be numbers

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import config
 from ..tensor import Tensor
+from .call_sites import call_site
 
 _HEAP_TYPE = 1 << 9
 _OWN_NAMES = {"dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout", "Size": "torch.Size",
@@ -34,7 +35,10 @@ def check_tensors(values: Iterable[Any]) -> None:
 
 def not_a_tensor(function: str, value: Any, name: str = "input", position: int = 1) -> TypeError:
     """PyTorch's error for an argument of a function that should be a tensor."""
-    return TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(value)}")
+    site = call_site()
+    named = site is not None and site.name in ("", function) and name in site.by_name
+    where = "" if named else f" (position {position})"
+    return TypeError(f"{function}(): argument '{name}'{where} must be Tensor, not {type_name(value)}")
 
 
 __all__ = ["check_tensors", "not_a_tensor", "type_name"]

@@ -17,6 +17,7 @@ from ...shapes import broadcast_shapes, wrap_dim
 from ..argument_errors.guards import NOT_GIVEN
 from ..argument_errors.messages import explained
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, write_out
 from ..dispatch.promotion import result_type
@@ -24,7 +25,7 @@ from ..fastpath.by_arity import F32, F64
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..methods.sparse import implementation as sparse_implementation
-from ..reduction.dims import dims
+from ..reduction.dims import as_index, dims
 from ..tensor import Tensor
 
 _COMPLEX_ORDER = "linalg.{}_norm: Expected a non-complex scalar as the order of norm."
@@ -235,6 +236,9 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     tensor(5.)
     """
     if dim.__class__ is not int:
+        if dim is not None and not isinstance(dim, (tuple, list)) and as_index(dim) is None:
+            raise TypeError("linalg_vector_norm(): argument 'dim' (position 3) must be tuple of ints, not "
+                            f"{type_name(dim)}")
         dim = dims("norm", dim)
     if isinstance(p, str):
         if p == "fro" and (dim is None or dim.__class__ is int or len(dim) <= 2):

@@ -42,6 +42,14 @@ def as_index(value: Any) -> int | None:
     return None
 
 
+def _element(value: Any) -> int | None:
+    """An integer of a list as int, where any object with `__index__` is one; None if it is no integer."""
+    index = as_index(value)
+    if index is None and not isinstance(value, (bool, np.bool_, Tensor)) and hasattr(value, "__index__"):
+        return int(value.__index__())
+    return index
+
+
 #: reductions of one signature, whose errors list none
 _ONE_SIGNATURE = frozenset(("amax", "amin", "logsumexp", "nansum", "nanmean"))
 
@@ -55,7 +63,7 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
     if dim is None or dim.__class__ is int:
         return dim
     if isinstance(dim, (tuple, list)):
-        result = tuple([int(d) if d.__class__ is bool and i else as_index(d) for i, d in enumerate(dim)])
+        result = tuple([int(d) if d.__class__ is bool and i else _element(d) for i, d in enumerate(dim)])
         if None in result:
             if dim[0].__class__ is bool:
                 raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, but found element "

@@ -255,7 +255,7 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
     return result if out is None else write_out(REGISTRY["_isin"], result, out)
 
 
-def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False,
+def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False,
               out: Any = None) -> Any:
     """The histogram, of counts or weights, and the bin edges; `bins` is a number of equal bins or a tensor of edges.
 

@@ -317,14 +317,19 @@ def _arg_extremum(name: str) -> Any:
     fast = positional_parameters(op)
 
     def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **numpy_names: Any) -> Any:
-        if numpy_names:
-            dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
-        if dim is not None and dim.__class__ is not int:
-            dim = one_dim(name, dim)
-        if keepdim is not False and keepdim is not True:
-            raise TypeError(f"{name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
-        result = fast(input, dim, keepdim)
-        return result if out is None else write_out(op, result, out)
+        try:
+            if numpy_names:
+                dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
+            if dim is not None and dim.__class__ is not int:
+                dim = one_dim(name, dim)
+            if keepdim is not False:
+                checked_keepdim(name, keepdim)
+            result = fast(input, dim, keepdim)
+            return result if out is None else write_out(op, result, out)
+        except TypeError:
+            raise_refusal(refused(name, (input,), (("dim", dim, None), ("keepdim", keepdim, False)), {
+                "out": out, **numpy_names}))
+            raise
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc

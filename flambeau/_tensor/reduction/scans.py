@@ -6,10 +6,11 @@ from typing import Any
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
-from ..argument_errors.guards import refused
+from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.binding import resize_out, write_out
 from ..fastpath.unary_with_parameters import positional_parameters
+from ..tensor import Tensor
 from .dims import check_dtype_of_out, converted, one_dim
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "softmax"]
@@ -31,6 +32,8 @@ def _scan(name: str, converts_before: bool) -> Any:
                 dim = one_dim(name, dim)
             except TypeError as error:
                 raise refused(name, (input, dim), (), {"dtype": dtype, "out": out}) or error from None
+        if not isinstance(input, Tensor):
+            raise_refusal(refused(name, (input, dim), (), {"dtype": dtype, "out": out}))
         if dtype is None and out is not None and not converts_before:
             dtype = out.dtype
         if dtype is not None:

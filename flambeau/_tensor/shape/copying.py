@@ -91,6 +91,9 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
             dtype = rest.pop(0)
     elif rest and isinstance(rest[0], type) and rest[0] in dtypes.OF_PYTHON:
         dtype = rest.pop(0)
+    elif rest and isinstance(rest[0], bool):  # PyTorch's parser takes one for the dtype
+        rest.pop(0)
+        dtype = dtypes.bool_
     elif rest:
         raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but "
                         "expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking "

@@ -372,6 +372,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     inputs = _as_list(tensors)
     if not inputs:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is not None and not isinstance(indexing, str):
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type_name(indexing)}")
     if indexing is None:
         import warnings
 

@@ -11,6 +11,7 @@ from ...backends.sparse_array import SparseAccess, SparseArray, format_name
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
+from ..argument_errors.guards import raise_refusal, refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function
@@ -212,7 +213,11 @@ def size(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> An
     shape = self._array.shape
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return shape[wrap_dim(dim, len(shape))]
+    try:
+        return shape[wrap_dim(dim, len(shape))]
+    except TypeError:
+        raise_refusal(refused("size", (self,), (("dim", dim, None),)))
+        raise
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
@@ -232,7 +237,11 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         return strides
     if not strides:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return strides[wrap_dim(dim, len(strides))]
+    try:
+        return strides[wrap_dim(dim, len(strides))]
+    except TypeError:
+        raise_refusal(refused("stride", (self,), (("dim", dim, None),)))
+        raise
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:

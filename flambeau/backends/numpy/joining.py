@@ -145,7 +145,7 @@ def _split_with_sizes(x: Any, split_sizes: tuple[int, ...], dim: int = 0) -> Any
                                f"split_sizes={list(split_sizes)}")
     if sum(split_sizes) != x.shape[axis]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {x.shape[axis]} (input tensor's "
-                           f"size at dimension {dim}), but got split_sizes={list(split_sizes)}")
+                           f"size at dimension {dim}), but got split_sizes={list(map(int, split_sizes))}")
     lead = (slice(None),) * axis
     ends = list(accumulate(split_sizes))
     return [x[(*lead, slice(end - s, end))] for s, end in zip(split_sizes, ends, strict=True)]

@@ -8,6 +8,9 @@ import numpy as np
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.call_sites import FUNCTIONALS
+from ..._tensor.argument_errors.guards import raise_refusal
+from ..._tensor.argument_errors.messages import unfit
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import int64
 from ...modes import special
@@ -92,8 +95,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         dtype = tensor.dtype
     except AttributeError as error:
         return with_other_object(error, one_hot, (tensor,))
-    if not hasattr(num_classes, "__index__"):
-        raise TypeError(f"one_hot(): argument 'num_classes' (position 2) must be int, not {type(num_classes).__name__}")
+    if num_classes.__class__ is not int:
+        raise_refusal(unfit(("one_hot",), (tensor, num_classes), {}, inside=FUNCTIONALS))
     if dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0:

@@ -12,6 +12,9 @@ import numpy as np
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.call_sites import FUNCTIONALS
+from ..._tensor.argument_errors.guards import raise_refusal
+from ..._tensor.argument_errors.messages import unfit
 from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...devices import channels_last, contiguous_format
@@ -432,6 +435,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         ndim = input.dim()
     except AttributeError as error:
         return with_other_object(error, channel_shuffle, (input,))
+    if groups.__class__ is not int:
+        raise_refusal(unfit(("channel_shuffle",), (input, groups), {}, inside=FUNCTIONALS))
     if ndim <= 2:
         raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
                            f"{list(input.shape)}")

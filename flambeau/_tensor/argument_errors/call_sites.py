@@ -1,0 +1,122 @@
+"""How a running call passed its arguments, by position or by name, as its caller's instruction says.
+
+Fast paths and Python's own parameters forget it, PyTorch's messages tell it. Nothing here runs before a call has
+failed.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+#: with what the names of modules begin whose functions are the tensors', and the same with those of `nn.functional`
+TENSORS: tuple[str, ...] = (__name__.partition(".")[0] + "._tensor.",)
+FUNCTIONALS = (*TENSORS, __name__.partition(".")[0] + ".nn.functionals.")
+_METHOD = "Tensor"
+_VARIABLE = 0x04 | 0x08  # code with *args or **kwargs
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call of a function of this package from outside of its tensors' modules.
+
+    Args:
+        space: "Tensor" if the function is a method, else "torch".
+        name: the function's; "" if it was made by another one.
+        by_position: the number of arguments that were passed by position; a method's tensor is not counted.
+        by_name: the names of the others.
+        frame: the function's.
+    """
+
+    space: str
+    name: str
+    by_position: int
+    by_name: tuple[str, ...]
+    frame: FrameType
+
+    def is_of(self, space: str, name: str) -> bool:
+        """Whether the function is, or may be, the one with a name."""
+        return self.space == space and self.name in ("", name)
+
+    def divided(self, order: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> (
+            tuple[list[Any], dict[str, Any]]):
+        """Arguments of which some that were passed by name are among those by position, as the call has them.
+
+        Args:
+            order: names of parameters by position.
+            args: by position; a method's are without the tensor.
+            kwargs: by name.
+        """
+        moved = sorted([name for name in self.by_name if name not in kwargs and name in order], key=order.index)
+        kept = len(args) - len(moved)
+        named = {**kwargs, **dict(zip(moved, args[max(kept, 0):], strict=False))}
+        possible = (kept, kept + 1) if self.space == _METHOD else (kept,)  # `Tensor.sum(x)` has the tensor, too
+        if kept < 0 or named.keys() != set(self.by_name) or self.by_position not in possible:
+            return list(args), kwargs
+        return list(args[:kept]), {name: named[name] for name in self.by_name}
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]] | None:
+        """What was passed by position and by name, as far as the function has not replaced it.
+
+        A method's tensor is left out. None if the function takes any number of arguments.
+        """
+        code = self.frame.f_code
+        if code.co_flags & _VARIABLE:
+            return None
+        values = self.frame.f_locals
+        names = code.co_varnames[self.space == _METHOD:code.co_argcount + code.co_kwonlyargcount]
+        positional = [name for name in names if name not in self.by_name][:self.by_position]
+        if not {*positional, *self.by_name} <= values.keys():
+            return None
+        return [values[name] for name in positional], {name: values[name] for name in self.by_name}
+
+
+def call_site(inside: tuple[str, ...] = TENSORS) -> CallSite | None:
+    """The call that is running, of the outermost of the tensors' functions; None if its instruction does not say.
+
+    Args:
+        inside: with what the names of modules begin whose functions count as one with those that they call.
+
+    >>> from flambeau._tensor.argument_errors.call_sites import call_site
+    >>> call_site() is None  # no function of a tensor is running
+    True
+    """
+    inner, outer = None, sys._getframe(1)
+    while outer is not None and outer.f_globals.get("__name__", "").startswith(inside):
+        inner, outer = outer, outer.f_back  # type: ignore[assignment]
+    if inner is None or outer is None:
+        return None
+    passed = _passed(outer.f_code, outer.f_lasti)
+    if passed is None:
+        return None
+    owner, _, name = inner.f_code.co_qualname.rpartition(".")
+    made = owner.endswith("<locals>")
+    return CallSite("torch" if made or not owner else owner, "" if made else name, *passed, inner)
+
+
+def _passed(code: CodeType, at: int) -> tuple[int, tuple[str, ...]] | None:
+    """How many arguments the call at an offset has by position, and the names of the others."""
+    names: tuple[str, ...] = ()
+    call = before = None
+    for instruction in dis.get_instructions(code):
+        if instruction.offset > at:  # the offset may be that of a cache behind the instruction
+            break
+        before, call = call, instruction
+        if instruction.opname == "KW_NAMES":
+            names = code.co_consts[instruction.arg or 0]
+        elif instruction.opname not in ("PRECALL", "CALL"):
+            names = ()
+    if call is None or call.arg is None:
+        return None
+    if call.opname == "CALL_KW" and before is not None:  # Python 3.13 loads the names as a constant
+        names = before.argval
+    elif call.opname != "CALL":
+        return None
+    return call.arg - len(names), names
+
+
+__all__ = ["FUNCTIONALS", "TENSORS", "CallSite", "call_site"]

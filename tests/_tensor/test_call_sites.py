@@ -1,0 +1,76 @@
+"""Errors tell how an argument was passed, by position or by name, whatever a fast path has made of it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [pytest.mark.parity,
+              pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle"),
+              pytest.mark.filterwarnings("ignore")]
+
+
+class Index:
+    """What has `__index__` is an integer in lists."""
+
+    def __index__(self) -> int:
+        return 1
+
+
+#: wrong calls; `x` is a tensor
+WRONG = (
+    "torch.all(x, dim=2., keepdim=False)", "torch.all((1, 'a'), dim=0, keepdim=True)", "x.amin(dim=0, keepdim=[1])",
+    "x.amin(0, [1])", "torch.amin(x, 0, keepdim=1.5)", "torch.mean(x, dim=[None], keepdim=False)",
+    "torch.mean(x, [None], False)", "torch.mean(x, [None], keepdim=False)", "x.sum(dim='a')",
+    "torch.Tensor.sum(x, 'a')",
+    "torch.argmin(x, [1., 2])", "torch.argmin(x, dim=[1., 2])", "torch.argmin(x, 0, 1)", "x.argmax(0, keepdim=1)",
+    "torch.max(x, dim='a')", "torch.max(x, dim=0, keepdim='a')", "x.max(keepdim='a', dim=0)",
+    "torch.logsumexp(x, dim='a')", "torch.cumsum(x, dim='a')", "torch.cumsum(True, 1)", "torch.std(x, dim='a')",
+    "torch.special.legendre_polynomial_p(x, n=(True,))", "torch.special.hermite_polynomial_h(x, n='a', out=[x])",
+    "torch.add(x, other='a')", "torch.add(x, 'a', alpha=1)", "torch.add(input=x, other='a')", "x.mul(other=None)",
+    "torch.Tensor.add(x, other='a')", "torch.pow(x, exponent='a')", "torch.atan2(x, other=1)", "torch.atan2(x, 1)",
+    "x.copy_(other=[1])", "x.copy_([1])", "torch.matmul(x, other=1)", "torch.mm(x, mat2=1)", "x.matmul(1)",
+    "torch.addmm(x, mat1=1, mat2=x)", "torch.gather(x, 0, index=1)", "torch.linalg.norm(x, dim='a')",
+    "x.size([1])", "x.size(True)", "x.size(dim=1.5)", "x.stride(1.5)", "x.stride(dim='a')",
+    "F.softmax(x, dim='a')", "torch.norm(x, dim='a')", "F.normalize(x, dim='a')",
+    "torch.meshgrid(x[0], indexing=np.array('ij'))", "torch.special.round(1)", "torch.special.round(x, decimals='a')",
+    "F.one_hot(i, num_classes=1.5)", "F.one_hot(i, np.float64(1))", "F.one_hot(i, np.array(3))",
+    "torch.channel_shuffle(x, 1.)", "torch.channel_shuffle(x, groups=1.)",
+    "torch.split_with_sizes(x, [np.int64(1)])",
+)
+#: calls of functions that are made of others, whose own signature is checked first
+COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "F.selu(1)", "F.relu6([1., 2])",
+            "F.relu(input=1)")
+#: calls that are right, though rarely seen
+RIGHT = ("x.sum((Index(),))", "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
+         "torch.histogram(x)[0].sum()", "F.one_hot(i, np.int64(3))", "F.one_hot(i, torch.tensor(3))",
+         "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)", "x.argmax(np.int64(1), True)")
+
+
+def _outcome(library: str, text: str) -> Any:
+    torch = importlib.import_module(library)
+    names = {"torch": torch, "F": torch.nn.functional, "np": np, "Index": Index, "x": torch.ones(2, 3),
+             "i": torch.tensor([1, 2])}
+    try:
+        result = eval(text, names)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return repr(result).replace(library, "torch")
+
+
+@pytest.mark.parametrize("text", WRONG + COMPOSED)
+def test_wrong_calls_have_the_words_of_pytorch(text):
+    here = _outcome("flambeau", text)
+    assert isinstance(here, tuple)
+    assert here == _outcome("torch", text)
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_right_calls_are_taken(text):
+    here = _outcome("flambeau", text)
+    assert isinstance(here, str)
+    assert here == _outcome("torch", text)
