@@ -41,14 +41,23 @@ WRONG = (
     "F.one_hot(i, num_classes=1.5)", "F.one_hot(i, np.float64(1))", "F.one_hot(i, np.array(3))",
     "torch.channel_shuffle(x, 1.)", "torch.channel_shuffle(x, groups=1.)",
     "torch.split_with_sizes(x, [np.int64(1)])",
+    "torch.eye(1, 10, device='cpu', dtype=(1, 'a'), requires_grad=False)",
+    "torch.eye(0, 7, device='cpu', dtype=torch.float32, requires_grad=False, other=2)",
+    "torch.eye(2, requires_grad=0.)",
+    "x.sum().stride(())", "x.sum().stride(1)", "x.sum().size(np.int64(1))", "x.stride(np.array([1, 2]))",
+    "F.linear(x, torch.float32)", "F.linear(x, x, (1,))", "F.linear(x, x, bias=1)", "torch.unflatten(x, '0', (2, 2))",
+    "torch.fft.fft(x, 1.5)", "x.equal(1)", "torch.reshape(x, [1., 2])", "x.reshape([1., 2])",
+    "torch.signal.windows.bartlett(2, sym=False, device='cpu', dtype=torch.float32, requires_grad=1j)",
 )
 #: calls of functions that are made of others, whose own signature is checked first
 COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "F.selu(1)", "F.relu6([1., 2])",
-            "F.relu(input=1)")
+            "F.relu(input=1)", "F.logsigmoid(1)")
 #: calls that are right, though rarely seen
 RIGHT = ("x.sum((Index(),))", "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
          "torch.histogram(x)[0].sum()", "F.one_hot(i, np.int64(3))", "F.one_hot(i, torch.tensor(3))",
-         "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)", "x.argmax(np.int64(1), True)")
+         "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)",
+         "torch.fft.ifft(x, Index())", "torch.fft.fftshift(x, [Index()])",
+         "x.argmax(np.int64(1), True)")
 
 
 def _outcome(library: str, text: str) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .call_sites import TENSORS, call_site
+from .map_order import in_map_order
 from .signatures import known, signatures
 from .type_names import type_name
 
@@ -103,7 +104,7 @@ def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any],
 
 def _given(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     """The types of a call's arguments, with PyTorch's order of keywords and its comma after the last of them."""
-    parts = [*map(type_name, args), *(f"{key}={type_name(kwargs[key])}" for key in reversed(kwargs))]
+    parts = [*map(type_name, args), *(f"{key}={type_name(kwargs[key])}" for key in in_map_order(kwargs))]
     return ", ".join(parts) + (", " if kwargs and not args else "")
 
 
@@ -153,7 +154,7 @@ def _option(signature: str) -> tuple[list[str], list[str]]:
 def _unknown(names: list[str], kwargs: dict[str, Any]) -> list[str]:
     """The keywords that are none of the last names, of which there are as many as keywords."""
     last = names[-len(kwargs):] if kwargs else []
-    return [key for key in reversed(kwargs) if key not in last]
+    return [key for key in in_map_order(kwargs) if key not in last]
 
 
 def _marked(names: list[str], kinds: list[str], args: Sequence[Any], kwargs: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ from .call_sites import call_site
 _HEAP_TYPE = 1 << 9
 _OWN_NAMES = {"dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout", "Size": "torch.Size",
               "memory_format": "torch.memory_format", "qscheme": "torch.qscheme", "Generator": "torch._C.Generator"}
+#: functions whose operators PyTorch calls otherwise
+_PARSED_AS = {"logsigmoid": "log_sigmoid"}
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -35,6 +37,7 @@ def check_tensors(values: Iterable[Any]) -> None:
 
 def not_a_tensor(function: str, value: Any, name: str = "input", position: int = 1) -> TypeError:
     """PyTorch's error for an argument of a function that should be a tensor."""
+    function = _PARSED_AS.get(function, function)
     site = call_site()
     named = site is not None and site.name in ("", function) and name in site.by_name
     where = "" if named else f" (position {position})"

@@ -20,6 +20,8 @@ from ...engine.tensor_interface import layer
 from ...errstate import quietly
 from ...modes import active_transforms, forward_levels, inference_used, special, transform_stack
 from ...ops.declare import REGISTRY
+from ..argument_errors.guards import raise_refusal
+from ..argument_errors.messages import unfit
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import as_view, gradient_fix
@@ -111,9 +113,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     try:
         x, w = input._array, weight._array
     except AttributeError:
-        name, at, value = (("input", 1, input) if not isinstance(input, Tensor) else ("weight", 2, weight))
-        raise TypeError(f"linear(): argument '{name}' (position {at}) must be Tensor, not "
-                        f"{type(value).__name__}") from None
+        raise_refusal(unfit(("linear",), (input, weight, bias), {}))
+        raise
     if special[0] and (not isinstance(x, ndarray) or not isinstance(w, ndarray) or (
             bias is not None and not isinstance(bias._array, ndarray))):
         return _linear_of_batches(input, weight, bias)
@@ -125,7 +126,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         if bias is None:
             transposed = _transposed_weight(weight, w)
             return _fast_mm(input, transposed, x, transposed._array)
-        b = bias._array
+        try:
+            b = bias._array
+        except AttributeError:
+            raise_refusal(unfit(("linear",), (input, weight, bias), {}))
+            raise
         if b.ndim == 1 and b.shape[0] == w.shape[0] and b.dtype is x.dtype:
             mask = (1 if bias._requires_grad else 0) + (2 if input._requires_grad else 0) + (
                 4 if weight._requires_grad else 0)

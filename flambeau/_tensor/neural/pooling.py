@@ -423,7 +423,8 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
         return default
     result = tuple(output_size)
     if len(result) == rank + 2:
-        result = result[2:]
+        output_size = output_size[2:]  # of its class, as the message shows it
+        result = tuple(output_size)
     if len(result) != rank:
         raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
                          f"length of '{len(result)}'")

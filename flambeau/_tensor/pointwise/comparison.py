@@ -11,6 +11,8 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ..argument_errors.guards import raise_refusal
+from ..argument_errors.messages import unfit
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.binding import public_function
 from ..meta import is_meta, no_meta_kernel
@@ -43,6 +45,7 @@ isposinf, isneginf, signbit = (_with_boolean_out(name) for name in ("isposinf", 
 def _check_tensors(name: str, input: Any, other: Any) -> None:
     for position, (argument, x) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(x, Tensor):
+            raise_refusal(unfit((name,), (input, other), {}))
             raise not_a_tensor(name, x, argument, position)
 
 

@@ -319,7 +319,7 @@ def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result
 
 
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, *, memory_format: Any = None) -> Tensor:
     """This tensor on the CPU: itself if it is there.
 
     >>> import flambeau as torch

@@ -223,13 +223,12 @@ def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
     except (ValueError, TypeError):
         pass  # the general path raises PyTorch's error
     if not isinstance(shape, (tuple, list)):
-        unfit = refused("reshape", (input, shape))
-        if unfit is not None:
-            try:
-                raise unfit
-            finally:
-                del unfit
-    return reshape(input, shape)
+        raise_refusal(refused("reshape", (input, shape)))
+    try:
+        return reshape(input, shape)
+    except TypeError:
+        raise_refusal(refused("reshape", (input, shape)))
+        raise
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -295,7 +294,11 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         raise TypeError("unflatten(): argument 'sizes' (position 3) must be tuple of ints, not int")
     if not isinstance(sizes, Tensor) and not sizes and shape:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    axis = wrap_dim(dim, len(shape))
+    try:
+        axis = wrap_dim(dim, len(shape))
+    except TypeError:
+        raise_refusal(refused("unflatten", (input, dim, sizes)))
+        raise
     sizes = as_ints(sizes, "unflatten", "sizes")
     if not shape:
         raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {axis} but tensor has no "

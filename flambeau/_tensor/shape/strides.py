@@ -212,10 +212,11 @@ def size(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> An
         dim = axis
     shape = self._array.shape
     if not shape:
+        raise_refusal(refused("size", (self,), (("dim", dim, None),)))
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     try:
         return shape[wrap_dim(dim, len(shape))]
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):
         raise_refusal(refused("size", (self,), (("dim", dim, None),)))
         raise
 
@@ -236,10 +237,11 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
     if dim is None:
         return strides
     if not strides:
+        raise_refusal(refused("stride", (self,), (("dim", dim, None),)))
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     try:
         return strides[wrap_dim(dim, len(strides))]
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):
         raise_refusal(refused("stride", (self,), (("dim", dim, None),)))
         raise
 

@@ -50,7 +50,7 @@ def one_dim(dim: int, input: Tensor) -> int:
     ndim = input._array.ndim
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, ndim)
+    return wrap_dim(dim if dim.__class__ is int else dim.__index__(), ndim)
 
 
 def check_points(n: int) -> None:

@@ -8,6 +8,7 @@ from ...engine.tensor_interface import layer
 from ...modes import active_tracer
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
 from ..pointwise.complex import conj
@@ -114,7 +115,9 @@ def _size(name: str, n: Any, x: Tensor, dim: int) -> int:
     if n is None:
         n = x._array.shape[dim]
     elif not isinstance(n, int):
-        raise TypeError(f"fft_{name}(): argument 'n' must be int, not {type(n).__name__}")
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"fft_{name}(): argument 'n' must be int, not {type_name(n)}")
+        n = n.__index__()
     check_points(n)
     return n
 

@@ -31,6 +31,12 @@ def _checked(name: str, M: int, dtype: Any, layout: Any) -> Any:
     return dtype
 
 
+def _spaced(start: float, end: float, steps: int, layout: Any, options: dict[str, Any]) -> Tensor:
+    """`linspace` with all arguments by name, as PyTorch calls it and its errors list them."""
+    return fn.linspace(start=start, end=end, steps=steps, dtype=options["dtype"], layout=layout,
+                       device=options["device"], requires_grad=options["requires_grad"])
+
+
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
                 layout: Any = strided, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The exponential window, exp(-|k - c| / τ).
@@ -55,7 +61,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
         return fn.empty((0,), **options)
     if center is None:
         center = (M if not sym and M > 1 else M - 1) / 2
-    k = fn.linspace(-center / tau, (M - 1 - center) / tau, M, **options)
+    k = _spaced(-center / tau, (M - 1 - center) / tau, M, layout, options)
     return fn.exp(-fn.abs(k))
 
 
@@ -76,7 +82,7 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided
     if M == 0:
         return fn.empty((0,), **options)
     step = pi / (M + 1 if not sym and M > 1 else M)
-    return fn.sin(fn.linspace(0.5 * step, (M - 0.5) * step, M, **options))
+    return fn.sin(_spaced(0.5 * step, (M - 0.5) * step, M, layout, options))
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided,
@@ -99,7 +105,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
     if M == 0:
         return fn.empty((0,), **options)
     start, step = -(M if not sym and M > 1 else M - 1) / 2, 1 / (std * sqrt(2))
-    k = fn.linspace(start * step, (start + M - 1) * step, M, **options)
+    k = _spaced(start * step, (start + M - 1) * step, M, layout, options)
     return fn.exp(-(k ** 2))
 
 
@@ -125,7 +131,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     width = fn.tensor(beta, dtype=dtype, device=device)
     # in the window's dtype, so that the last element is not beyond the width
     end = fn.minimum(width, -width + (M - 1) * (2.0 * width / (M if not sym else M - 1)))
-    k = fn.linspace(-width, end, M, **options)
+    k = _spaced(-width, end, M, layout, options)
     return fn.i0(fn.sqrt(width * width - fn.pow(k, 2))) / fn.i0(width)
 
 
@@ -194,7 +200,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strid
     if M < 2:
         return fn.empty((0,), **options) if M == 0 else fn.ones((1,), **options)
     step = 2 / (M if not sym else M - 1)
-    return 1 - fn.abs(fn.linspace(-1, -1 + (M - 1) * step, M, **options))
+    return 1 - fn.abs(_spaced(-1, -1 + (M - 1) * step, M, layout, options))
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided,
@@ -218,7 +224,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    k = fn.linspace(0, (M - 1) * (2 * pi / (M if not sym else M - 1)), M, **options)
+    k = _spaced(0, (M - 1) * (2 * pi / (M if not sym else M - 1)), M, layout, options)
     weights = fn.tensor([(-1) ** i * w for i, w in enumerate(a)], **options)
     i = fn.arange(weights.shape[0], **options)
     return fn.sum(fn.unsqueeze(weights, -1) * fn.cos(fn.unsqueeze(i, -1) * k), 0)
