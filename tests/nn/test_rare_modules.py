@@ -86,6 +86,18 @@ def test_calls(source):
     outcomes(lambda lib: eval(source, {"lib": lib, "nn": lib.nn}))
 
 
+@pytest.mark.parametrize("padding", [(), (3,)])
+def test_means_of_bags_whose_last_offset_is_not_the_end(padding):
+    def program(lib):
+        weight = lib.eye(4).requires_grad_()
+        results = lib.embedding_bag(weight, lib.tensor([0, 1, 2, 3]), lib.tensor([0, 1, 2]), False, 1, False, None, True,
+                                    *padding)
+        results[0].sum().backward()
+        return *results, weight.grad
+
+    outcomes(program)
+
+
 @pytest.mark.parametrize("options", [
     {}, {"mode": "sum"}, {"mode": "max"}, {"padding_idx": 1}, {"mode": "sum", "padding_idx": 1},
     {"mode": "max", "padding_idx": 1}, {"scale_grad_by_freq": True}, {"mode": "sum", "scale_grad_by_freq": True},

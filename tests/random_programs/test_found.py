@@ -898,6 +898,16 @@ def test_general_paths_do_the_same(topic):
         special[0] -= 1
 
 
+def test_a_living_fake_tensor_changes_nothing():
+    from flambeau._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        keep = flambeau.ones(1)
+    for topic in ("the loss of two dtypes", "indices and masks", "strides in dimensions of size 1"):
+        _check(topic)
+    assert keep.shape == (1,)
+
+
 def test_a_living_meta_tensor_changes_nothing():
     keep = flambeau.empty(1, device="meta", requires_grad=True)
     for topic in ("strides in dimensions of size 1", "results in `out=`", "indices and masks"):

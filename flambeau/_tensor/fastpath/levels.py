@@ -12,7 +12,8 @@ from typing import Any
 
 from numpy import ndarray
 
-from ...modes import forward_levels, level_count, special
+from ...engine.tensor_interface import layer
+from ...modes import dispatch_in_use, forward_levels, level_count, special
 from ..tensor import Tensor
 
 
@@ -39,6 +40,11 @@ def beside_vmap(*arrays: Any) -> bool:
     return True
 
 
+def beside_handlers(x: Tensor) -> bool:
+    """Whether nothing but handlers of other tensors' operators is active; called while `special` is not 0."""
+    return special[0] == dispatch_in_use[0] and not layer.is_handled(x)
+
+
 def has_tangents(x: Tensor) -> bool:
     """Whether a tensor, or the base of a view, has tangents of any level."""
     return bool(x._tangents) or (x._base is not None and bool(x._base._tangents))
@@ -52,4 +58,4 @@ def any_tangents(inputs: Sequence[Any]) -> bool:
     return False
 
 
-__all__ = ["any_tangents", "beside_levels", "beside_vmap", "has_tangents"]
+__all__ = ["any_tangents", "beside_handlers", "beside_levels", "beside_vmap", "has_tangents"]

@@ -156,15 +156,15 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     >>> torch.ones(2).numpy()
     array([1., 1.], dtype=float32)
     """
+    if isinstance(self._array, SparseArray):
+        raise TypeError(f"can't convert {LAYOUT_NAMES[self._array.layout]} layout tensor to numpy. Use "
+                        "Tensor.to_dense() first.")
     _check_not_batched(self)
     if is_meta(self):
         if force:
             raise NotImplementedError(NO_DATA)
         raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                         "memory first.")
-    if isinstance(self._array, SparseArray):
-        raise TypeError(f"can't convert {LAYOUT_NAMES[self._array.layout]} layout tensor to numpy. Use "
-                        "Tensor.to_dense() first.")
     if lazy_storages[0]:
         make_writable(self._array)
     if force:

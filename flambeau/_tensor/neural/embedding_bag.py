@@ -12,6 +12,7 @@ from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.handlers import host_elements
+from ..fastpath.levels import beside_handlers
 from ..meta import is_meta, lacks_elements, make_meta, meta_array
 from ..methods.sparse import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -77,9 +78,13 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         notify_read(offsets, "embedding_bag")
     rows = _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     index, starts = indices._array.astype(np.int64).reshape(-1), offsets._array.astype(np.int64)
+    summed = None
     if include_last_offset:
-        if is_fast:
-            index = index[:starts[-1]]
+        if is_fast and starts[-1] < index.size:
+            if mode == _MEAN:
+                summed = int(starts[-1])
+            else:
+                index = index[:starts[-1]]
         starts = starts[:-1]
     count = starts.size
     bags = np.cumsum(np.bincount(starts, minlength=index.size + 1)[:index.size]) - 1
@@ -107,7 +112,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     divisors = np.maximum(sizes, 1).astype(dtype) if mode == _MEAN else None
     params = {"indices": index, "bags": bags, "count": count, "frequencies": frequencies, "sizes": divisors,
               "inverse_sizes": None if divisors is None else 1 / divisors}
-    if sparse and weight._requires_grad and not special[0]:
+    if summed is not None:
+        params["summed"] = summed
+    if sparse and weight._requires_grad and (not special[0] or beside_handlers(weight)):
         result = sparse_implementation("embeddings", "embedding_bag")(weight, per_sample_weights, params)
     else:
         result = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], params)

@@ -24,6 +24,7 @@ from ..creation.distributions import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
 from ..dispatch.handlers import handlers
+from ..fastpath.levels import beside_handlers
 from ..fastpath.repeated_calls import repeated
 from ..linalg.matmul import matmul
 from ..methods.sparse import implementation as sparse_implementation
@@ -63,7 +64,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
         raise RuntimeError("'weight' must be 2-D")
     if indices._array.dtype not in (np.int64, np.int32):
         raise_dtype_error("embedding", "indices", indices, "Long, Int")
-    if sparse and weight._requires_grad and not special[0]:
+    if sparse and weight._requires_grad and (not special[0] or beside_handlers(weight)):
         return sparse_implementation("embeddings", "embedding")(weight, indices, padding_idx, bool(scale_grad_by_freq))
     return apply(REGISTRY["_embedding"], [weight, indices], {
         "padding_idx": padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),

@@ -605,7 +605,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if value._array.dtype is not self._array.dtype and value._array.size == 1 and (
             isinstance(value._array, np.ndarray)) and _is_one_mask(key):
         check_scalar_fits(value.item(), self.dtype)  # PyTorch fills the mask with the number
-        if active_tracers[0] or dispatch_in_use[0] or forward_levels:
+        if active_tracers[0] or (dispatch_in_use[0] and (layer.is_handled(value) or layer.is_handled(self))) or (
+                forward_levels):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 value = value.to(self.dtype)

@@ -84,6 +84,10 @@ def _copy_in_layout(g: Any, variable: Any) -> Any:
     a = variable._array
     if isinstance(g._array, SparseArray):
         return g.clone()
+    if isinstance(a, SparseArray):
+        return g.clone(memory_format=contiguous_format)
+    if not keeps_layout():
+        return g.clone()
     if g._array.__class__ is not np.ndarray and (not isinstance(g._array, np.ndarray) or a.flags.c_contiguous):
         return g.clone(memory_format=contiguous_format)
     if not is_dense(a):
@@ -162,7 +166,10 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 existing.add_(g)  # the tracer records what an untraced pass does
             elif (dispatch_in_use[0] or isinstance(g._array, ElementlessArray)) and tracer is None and (
                     not grad_mode.get()):
-                if existing is not None:
+                if existing is not None and isinstance(existing._array, SparseArray) and (
+                        not isinstance(g._array, SparseArray)):
+                    variable._grad = g + existing
+                elif existing is not None:
                     existing.add_(g)
                 elif device_memory.count and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and _is_own(g, variable):
                     variable._grad = layer.wrap(g._array)

@@ -12,6 +12,7 @@ from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
+from ...engine.tensor_interface import layer
 from ...modes import active_tracers, dispatch_in_use, forward_levels
 from ...warning_location import stacklevel_beside_wrappers
 from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
@@ -128,7 +129,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 def _under_its_node(loss: Tensor, dtype: dtype_type) -> Tensor:
     """A loss in another dtype under its own node: PyTorch computes it so, and backward refuses the dtypes."""
-    if active_tracers[0] or dispatch_in_use[0] or forward_levels or not loss._requires_grad:
+    if active_tracers[0] or forward_levels or not loss._requires_grad or (
+            dispatch_in_use[0] and layer.is_handled(loss)):
         return loss.to(dtype)
     cast: Tensor = loss.detach().to(dtype)
     cast._requires_grad, cast._node = True, loss._node

@@ -128,7 +128,7 @@ _add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 @op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
 def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, sizes=None, frequencies=None,
-                   inverse_sizes=None):
+                   inverse_sizes=None, summed=None):
     """The sums over bags of rows of `weight`, divided by the sizes of the bags for means.
 
     Args:
@@ -137,7 +137,11 @@ def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count,
         sizes: an array, the divisor of each bag, or None.
         inverse_sizes: their reciprocals, for the gradient.
         frequencies: an array, by which the gradient of each sample's row is multiplied, or None.
+        summed: how many samples are summed. PyTorch's means count those behind the last offset, too, which get
+            gradients. None for all.
     """
+    if summed is not None:
+        indices, bags = indices[:summed], bags[:summed]
     rows = xp.take_rows(weight, indices)
     if per_sample_weights is not None:
         rows = rows * xp.unsqueeze(per_sample_weights, 1)
