@@ -90,7 +90,8 @@ def test_calls(source):
 def test_means_of_bags_whose_last_offset_is_not_the_end(padding):
     def program(lib):
         weight = lib.eye(4).requires_grad_()
-        results = lib.embedding_bag(weight, lib.tensor([0, 1, 2, 3]), lib.tensor([0, 1, 2]), False, 1, False, None, True,
+        offsets = lib.tensor([0, 1, 2])
+        results = lib.embedding_bag(weight, lib.tensor([0, 1, 2, 3]), offsets, False, 1, False, None, True,
                                     *padding)
         results[0].sum().backward()
         return *results, weight.grad
