@@ -65,6 +65,16 @@ _storage_classes = {value for value in globals().values() if isinstance(value, t
     value, (TypedStorage, UntypedStorage)) and value not in (_LegacyStorage, _QuantizedStorage)}
 
 
+def _dtype_to_storage_type_map() -> dict[dtypes.dtype, str]:
+    """The names of the typed storages' classes by dtype."""
+    return {value.dtype: value.__name__ for value in _storage_classes if issubclass(value, _LegacyStorage)}
+
+
+def _storage_type_to_dtype_map() -> dict[str, dtypes.dtype]:
+    """The dtypes of the typed storages' classes by name."""
+    return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}
+
+
 def __getattr__(name: str) -> Any:
     if name == "Storage":  # the class of the default dtype
         return globals()[storage_name(dtypes.get_default_dtype())]

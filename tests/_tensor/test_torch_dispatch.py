@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import warnings
 from typing import Any
@@ -297,3 +298,58 @@ def test_overloads_whose_names_differ(name: str, args: tuple[Any, ...], expected
         found = getattr(sample(), name)(*args)
     assert expected in seen
     assert torch.equal(found, getattr(sample(), name)(*args))
+
+
+def _indexed_by_masks(library: str) -> list[str]:
+    """What a wrapper's handler is given of indexing by masks that are wrappers, and the results' values."""
+    lib = importlib.import_module(library)
+    seen: list[str] = []
+
+    class Wrapper(lib.Tensor):  # type: ignore[misc, name-defined]
+        elements: Any
+
+        @staticmethod
+        def __new__(cls, elements: Any) -> Any:
+            made = lib.Tensor._make_wrapper_subclass(cls, elements.size(), dtype=elements.dtype)
+            made.elements = elements
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def kinds(value: Any) -> Any:
+                return [kinds(x) for x in value] if isinstance(value, (list, tuple)) else type(value).__name__
+
+            def bare(value: Any) -> Any:
+                if isinstance(value, (list, tuple)):
+                    return [bare(x) for x in value]
+                return value.elements if isinstance(value, Wrapper) else value
+
+            if "index" in str(func):
+                seen.append(f"{func} {kinds(args)}")
+            out = func(*bare(args), **(kwargs or {}))
+            return Wrapper(out) if isinstance(out, lib.Tensor) else out
+
+    x = Wrapper(lib.arange(6.0).reshape(2, 3))
+    mask = x > 2
+    for key in (mask, mask[:, 0], (0, mask[0])):
+        seen.append(str(x[key].elements.tolist()))
+    plain = lib.ones(2, 3)
+    seen.append(str(plain[mask].elements.tolist()))
+    x[mask] = 7.0
+    plain[mask] = lib.tensor(5.0)
+    return [*seen, str(x.elements.tolist()), str(plain.tolist())]
+
+
+@pytest.mark.parity
+def test_masks_that_only_a_handler_reads() -> None:
+    pytest.importorskip("torch", reason="PyTorch is the oracle")
+    assert _indexed_by_masks("flambeau") == _indexed_by_masks("torch")
+
+
+def test_writes_of_numbers_through_fake_masks() -> None:
+    from flambeau._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        x = torch.ones(2, 3)
+        x[x > 2] = 0.0
+    assert x.shape == (2, 3)

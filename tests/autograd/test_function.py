@@ -243,3 +243,26 @@ def test_legacy_names_of_contexts():
     with pytest.raises(NotImplementedError):
         torch.autograd.function.NestedIOFunction.forward_extended(None)
     assert type(torch.autograd.Variable) is importlib.import_module("flambeau.autograd.variable").VariableMeta
+
+
+def test_an_input_that_is_returned_keeps_its_class():
+    import flambeau
+
+    class Returned(flambeau.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Sub(flambeau.Tensor):
+        pass
+
+    x = flambeau.ones(2).requires_grad_().as_subclass(Sub)
+    y = Returned.apply(x)
+    assert type(y) is Sub
+    assert y is not x
+    assert y._is_view()
+    assert str(y.grad_fn.name()) == "ReturnedBackward"

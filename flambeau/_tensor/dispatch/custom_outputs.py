@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ...engine.grad_mode import no_grad
 from ...modes import active_tracer, special
 from ...warning_location import user_stacklevel
 from ..overriding.dispatch import handles
@@ -125,10 +126,19 @@ def _alias(x: Tensor) -> Tensor:
     return alias
 
 
+def _view_of_itself(x: Tensor) -> Tensor:
+    """A view of all of a tensor; a class that overrides functions is asked for it."""
+    if type(x) is Tensor or handles(type(x)):
+        return as_view(_alias(x), x)
+    with no_grad():
+        view: Tensor = x.view_as(x)
+    return view
+
+
 def _other_output(node: FunctionNode, out: Tensor, input_tensor: Tensor | None, number: int, live: bool) -> Tensor:
     """Any other output; an input returned unchanged becomes a view of itself."""
     if input_tensor is not None and (live or not input_tensor._requires_grad):
-        out = as_view(_alias(input_tensor), input_tensor)
+        out = _view_of_itself(input_tensor)
     elif not live and out._requires_grad:
         if input_tensor is not None:
             out = input_tensor.detach()

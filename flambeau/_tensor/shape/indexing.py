@@ -7,7 +7,7 @@ masks become one gather, which copies. Assignment writes into the same view, or 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -189,6 +189,17 @@ def _count_indexed_dims(key: tuple[Any, ...]) -> int:
     return count
 
 
+def _add_handled_mask(mask: Tensor, add_index: Callable[[Tensor], None]) -> None:
+    """Add a mask that only a handler of `__torch_dispatch__` can read: one index, and one that it skips for each other
+    dimension of the mask.
+    """
+    add_index(mask)
+    for number in range(1, mask._array.ndim):
+        skipped = wrap(np.zeros((), np.int64))
+        skipped.__dict__["_of_mask"] = mask, number
+        add_index(skipped)
+
+
 def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None]]:
     """The view made by the basic parts of the key, and the index tensors to apply to it, by dimension."""
     n = x._array.ndim
@@ -270,6 +281,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                         add_index(places)
                     continue
                 if a.__class__ is not np.ndarray:
+                    if lacks_elements(obj) and not hasattr(obj, "fake_mode") and layer.is_handled(obj) and not (
+                            is_meta(obj)):
+                        _add_handled_mask(obj, add_index)
+                        continue
                     if lacks_elements(obj):
                         layer.functions.nonzero(obj)  # raises
                     raise RuntimeError(BATCHED_MASK_ERROR)
@@ -577,10 +592,12 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if key is Ellipsis:
         _assign(self, value)
         return
-    if ((special[0] and active_tracer.get() is not None) or is_meta(self)) and _is_mask_of(key, self) and (
+    is_fake = special[0] and hasattr(self, "fake_mode")
+    if (is_fake or (special[0] and active_tracer.get() is not None) or is_meta(self)) and _is_mask_of(key, self) and (
             not value._array.ndim and value._array.dtype == self._array.dtype):
         mask = view(key, (*key._array.shape, *[1] * (self._array.ndim - key._array.ndim)))
-        self.masked_fill_(mask, value)  # not by positions, whose number a program cannot know
+        filled = value._array.item() if is_fake and not lacks_elements(value) else value
+        self.masked_fill_(mask, filled)  # not by positions, whose number a program cannot know
         return
     if key is True or key is False:
         if key:
