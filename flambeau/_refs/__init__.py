@@ -167,7 +167,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         if name in _OTHERS:
             return _OTHERS[name]()
-        for owner in (importlib.import_module(_PACKAGE), Tensor):
+        for owner in (functions, Tensor, importlib.import_module(_PACKAGE)):
             value = getattr(owner, name, None)
             if callable(value) and not isinstance(value, type):
                 return value
