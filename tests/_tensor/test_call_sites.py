@@ -51,18 +51,28 @@ WRONG = (
 )
 #: calls of functions that are made of others, whose own signature is checked first
 COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "F.selu(1)", "F.relu6([1., 2])",
-            "F.relu(input=1)", "F.logsigmoid(1)")
+            "F.relu(input=1)", "F.logsigmoid(1)", "F.instance_norm(b, weight=range(3))", "F.instance_norm(b, eps=1j)",
+            "F.instance_norm(b, use_input_stats=1)", "F.hinge_embedding_loss(x, True)",
+            "F.hinge_embedding_loss(x, x, margin='a')", "F.cosine_embedding_loss(x, x, torch.ones(2), 1j)",
+            "F.poisson_nll_loss(1.5, x)", "F.poisson_nll_loss(x, x, eps=[1])",
+            "F.pixel_shuffle(b, upscale_factor=(1,))",
+            "F.pixel_unshuffle(b, downscale_factor=slice(1))", "torch.chunk(x, 2, (1,))", "x.chunk([2])",
+            "torch.unsafe_chunk(x, 'a')")
 #: calls that are right, though rarely seen
 RIGHT = ("x.sum((Index(),))", "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
          "torch.histogram(x)[0].sum()", "F.one_hot(i, np.int64(3))", "F.one_hot(i, torch.tensor(3))",
          "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)",
          "torch.fft.ifft(x, Index())", "torch.fft.fftshift(x, [Index()])",
-         "x.argmax(np.int64(1), True)")
+         "x.argmax(np.int64(1), True)", "F.instance_norm(b, eps=np.float64(1e-3))",
+            "F.poisson_nll_loss(x, x, True, True)",
+         "F.hinge_embedding_loss(x, x, margin=np.float32(2))", "F.cosine_embedding_loss(x, x, torch.ones(2), 1)",
+         "x.chunk(np.int64(2), np.int64(1))", "F.hinge_embedding_loss(x, x, torch.tensor(2.))")
 
 
 def _outcome(library: str, text: str) -> Any:
     torch = importlib.import_module(library)
-    names = {"torch": torch, "F": torch.nn.functional, "np": np, "Index": Index, "x": torch.ones(2, 3),
+ 
+      names = {"torch": torch, "F": torch.nn.functional, "np": np, "Index": Index, "x": torch.ones(2, 3), "b": torch.arange(6.).reshape(1, 2, 3),
              "i": torch.tensor([1, 2])}
     try:
         result = eval(text, names)

@@ -20,7 +20,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
-from ..argument_errors.guards import NOT_GIVEN, refused
+from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
@@ -106,9 +106,14 @@ def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    length = shape[wrap_dim(dim, len(shape))]
+    try:
+        if chunks <= 0:
+            raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+        length = shape[wrap_dim(dim, len(shape))]
+    except TypeError:
+        raise_refusal(refused("chunk" if one == "_split" else "unsafe_chunk", (input,), (
+            ("chunks", chunks, NOT_GIVEN), ("dim", dim, 0))))
+        raise
     size = -(-length // chunks)
     if not size and not length:
         return public_function(REGISTRY[sizes])(input, split_sizes=(0,) * chunks, dim=dim)

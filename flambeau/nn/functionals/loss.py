@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import can_cast, promote_types
@@ -317,6 +318,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     return reduce_loss(loss, reduction)
 
 
+_poisson_classes = SeenClasses("torch", "poisson_nll_loss", skips=False)
+
+
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:
@@ -342,6 +346,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
+    _poisson_classes.look((input, target, log_input, full, eps, 0), {})
     try:
         loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
     except AttributeError as error:

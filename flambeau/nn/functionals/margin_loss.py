@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.dispatch.apply import apply
 from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
@@ -44,6 +45,10 @@ def _from_number(number: float, x: Tensor) -> Tensor:
 # ----- losses -----
 
 
+_hinge_classes = SeenClasses("torch", "hinge_embedding_loss", skips=False)
+_cosine_classes = SeenClasses("torch", "cosine_embedding_loss", skips=False)
+
+
 @repeated
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
@@ -62,6 +67,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     tensor(0.6250)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _hinge_classes.look((input, target, margin), {})
     zeros = fn.zeros_like(input)
     dissimilar = fn.where(target != 1, _from_number(margin, input).clamp_min(0), zeros)
     similar = fn.where(target != -1, input, zeros)
@@ -119,6 +125,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     tensor(1.)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _cosine_classes.look((input1, input2, target, margin), {})
     try:
         dim, ranks = target.dim(), (input1.dim(), input2.dim())
     except AttributeError as error:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.seen_classes import SeenClasses
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
@@ -82,7 +83,12 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
             spatial_size *= n
         if spatial_size == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    _instance_norm_classes.look(
+        (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False), {})
     return normalize_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+_instance_norm_classes = SeenClasses("torch", "instance_norm", skips=False)
 
 
 def normalize_instances(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,

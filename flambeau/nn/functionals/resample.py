@@ -369,8 +369,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         ndim = input.dim()
     except AttributeError as error:
         return with_other_object(error, pixel_shuffle, (input,))
-    if not hasattr(r, "__index__"):
-        raise TypeError(f"pixel_shuffle(): argument 'upscale_factor' (position 2) must be int, not {type(r).__name__}")
+    if r.__class__ is not int:
+        raise_refusal(unfit(("pixel_shuffle",), (input, r), {}, inside=FUNCTIONALS))
     if ndim < 3:
         raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
                            f"{ndim} dimension(s)")
@@ -402,6 +402,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         ndim = input.dim()
     except AttributeError as error:
         return with_other_object(error, pixel_unshuffle, (input,))
+    if r.__class__ is not int:
+        raise_refusal(unfit(("pixel_unshuffle",), (input, r), {}, inside=FUNCTIONALS))
     if ndim < 3:
         raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
                            f"{ndim} dimension(s)")
