@@ -64,16 +64,15 @@ RIGHT = ("x.sum((Index(),))", "torch.var_mean(x, [Index()])", "x.to(True)", "x.t
          "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)",
          "torch.fft.ifft(x, Index())", "torch.fft.fftshift(x, [Index()])",
          "x.argmax(np.int64(1), True)", "F.instance_norm(b, eps=np.float64(1e-3))",
-            "F.poisson_nll_loss(x, x, True, True)",
+         "F.poisson_nll_loss(x, x, True, True)",
          "F.hinge_embedding_loss(x, x, margin=np.float32(2))", "F.cosine_embedding_loss(x, x, torch.ones(2), 1)",
          "x.chunk(np.int64(2), np.int64(1))", "F.hinge_embedding_loss(x, x, torch.tensor(2.))")
 
 
 def _outcome(library: str, text: str) -> Any:
     torch = importlib.import_module(library)
- 
-      names = {"torch": torch, "F": torch.nn.functional, "np": np, "Index": Index, "x": torch.ones(2, 3), "b": torch.arange(6.).reshape(1, 2, 3),
-             "i": torch.tensor([1, 2])}
+    names = {"torch": torch, "F": torch.nn.functional, "np": np, "Index": Index, "x": torch.ones(2, 3),
+             "b": torch.arange(6.0).reshape(1, 2, 3), "i": torch.tensor([1, 2])}
     try:
         result = eval(text, names)
     except Exception as error:
