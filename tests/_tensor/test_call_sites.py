@@ -59,7 +59,8 @@ COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "
             "F.pixel_unshuffle(b, downscale_factor=slice(1))", "torch.chunk(x, 2, (1,))", "x.chunk([2])",
             "torch.unsafe_chunk(x, 'a')")
 #: calls that are right, though rarely seen
-RIGHT = ("x.sum((Index(),))", "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
+RIGHT = ("x.sum((Index(),))", "torch.eye(2, requires_grad=None)",
+         "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
          "torch.histogram(x)[0].sum()", "F.one_hot(i, np.int64(3))", "F.one_hot(i, torch.tensor(3))",
          "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)",
          "torch.fft.ifft(x, Index())", "torch.fft.fftshift(x, [Index()])",

@@ -305,7 +305,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
         refuse_pinned(device, layout)
     if layout is not None:
         refuse_sparse(layout, "eye.m_out")
-    if requires_grad is not False and requires_grad is not True:
+    if requires_grad is not False and requires_grad is not True and requires_grad is not None:
         raise TypeError("eye(): argument 'requires_grad' must be bool")  # a guard says more
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
