@@ -81,7 +81,7 @@ class Adam(FirstOrder):
         check_betas(betas)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+        if not any(all(isinstance(beta, kind) for beta in betas[:2]) for kind in (float, Tensor)):  # no integers either
             raise ValueError("betas must be either both floats or both Tensors")
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor):

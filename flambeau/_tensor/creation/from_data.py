@@ -97,7 +97,7 @@ def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
                 raise TypeError
             n = s.__index__()
         except (AttributeError, TypeError):
-            kind = type(s).__name__
+            kind = type_name(s)
             where = f"must be tuple of ints, not {kind}" if len(size) == 1 else (
                 f"must be tuple of ints, but found element of type {kind} at pos {i}")
             raise TypeError(f"{name}(): argument 'size' (position 1) {where}") from None
