@@ -9,6 +9,7 @@ What killed processes leave is unlinked by the resource tracker of `multiprocess
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import sys
@@ -118,11 +119,22 @@ class Mapping:
             self._process = -1
             self.add_references(-1)
 
-    def __del__(self) -> None:
+    def _free(self) -> None:
         if getattr(self, "_start", None) is not None:
             self.release()
-            self._munmap(self._start, self._length)
-        self._close(self.fd)
+            length = self._length
+            start, self._start = self._start, None
+            self._munmap(start, length)
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            self._close(fd)
+
+    def __del__(self) -> None:
+        try:
+            self._free()
+        except KeyboardInterrupt:  # Python drops what a destructor raises: a batch that is freed would swallow Ctrl-C
+            self._free()
+            _thread.start_new_thread(_thread.interrupt_main, ())  # runs once the destructor has returned
 
 
 # ----- creation ----------------------------------------------------------------------------

@@ -24,8 +24,11 @@ def test_names_of_methods(method):
     for name, theirs in vars(pytorch.nn).items():
         if inspect.isclass(theirs) and issubclass(theirs, pytorch.nn.Module) and (name, method) not in OTHERWISE:
             ours = getattr(getattr(flambeau.nn, name), method).__qualname__.removeprefix("CallMixin.")
-            if ours != getattr(theirs, method).__qualname__:
-                differ[name] = ours, getattr(theirs, method).__qualname__
+            expected = getattr(theirs, method).__qualname__
+            if method == "__init__" and theirs.__init__ is pytorch.nn.Module.__init__:
+                expected = "Module.__init__"  # PyTorch's compiler, once imported, replaces it by one of another name
+            if ours != expected:
+                differ[name] = ours, expected
     assert not differ
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -138,3 +139,32 @@ def test_descriptors_of_another_process():
         shared_memory.open_in_process(parent, fd, file, 100)
     assert shared_memory.has_readable_descriptors(parent)
     assert not shared_memory.has_readable_descriptors(2**22 + 1)  # beyond the largest process number
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_interrupt_while_memory_is_freed_is_not_lost(named, monkeypatch):
+    monkeypatch.setattr(shared_memory.Mapping, "release", interrupted(shared_memory.Mapping.release))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
+    array = shared_memory.create(100, named)
+    fd = shared_memory.mapping_of(array).fd
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            del array
+            time.sleep(10)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def interrupted(function):
+    """`function`, and a Ctrl-C at its end when it is called for the first time."""
+    calls = []
+
+    def call(*args):
+        function(*args)
+        calls.append(args)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    return call
