@@ -57,7 +57,13 @@ COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "
             "F.poisson_nll_loss(1.5, x)", "F.poisson_nll_loss(x, x, eps=[1])",
             "F.pixel_shuffle(b, upscale_factor=(1,))",
             "F.pixel_unshuffle(b, downscale_factor=slice(1))", "torch.chunk(x, 2, (1,))", "x.chunk([2])",
-            "torch.unsafe_chunk(x, 'a')")
+            "torch.unsafe_chunk(x, 'a')", "F.layer_norm(x, (3,), x[0], 3)", "F.layer_norm(x, (3,), 'a')",
+            "F.scaled_dot_product_attention(1, x, x)", "F.scaled_dot_product_attention(x, x, [1.])",
+            "F.scaled_dot_product_attention(x, x, x, 1)", "x.requires_grad_(np.bool_(True))",
+            "F.binary_cross_entropy_with_logits(x, x.bool())",
+            "F.binary_cross_entropy_with_logits(x.double(), x.int())",
+            "F.binary_cross_entropy_with_logits(x, x.int(), x.double())", "F.soft_margin_loss(x.bool(), x)",
+            "F.soft_margin_loss(x.int(), x.bool())", "F.binary_cross_entropy(x.int(), x.int(), x)")
 #: calls that are right, though rarely seen
 RIGHT = ("x.sum((Index(),))", "torch.eye(2, requires_grad=None)",
          "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
@@ -67,7 +73,10 @@ RIGHT = ("x.sum((Index(),))", "torch.eye(2, requires_grad=None)",
          "x.argmax(np.int64(1), True)", "F.instance_norm(b, eps=np.float64(1e-3))",
          "F.poisson_nll_loss(x, x, True, True)",
          "F.hinge_embedding_loss(x, x, margin=np.float32(2))", "F.cosine_embedding_loss(x, x, torch.ones(2), 1)",
-         "x.chunk(np.int64(2), np.int64(1))", "F.hinge_embedding_loss(x, x, torch.tensor(2.))")
+         "x.chunk(np.int64(2), np.int64(1))", "F.hinge_embedding_loss(x, x, torch.tensor(2.))",
+         "F.binary_cross_entropy(x / 2, x, x.int())",
+         "F.binary_cross_entropy(x / 2, x, x.double() / 3, reduction='none')",
+         "F.soft_margin_loss(x, x.bool())", "F.soft_margin_loss(x.double(), x.bool(), reduction='none')")
 
 
 def _outcome(library: str, text: str) -> Any:

@@ -13,6 +13,7 @@ from ...engine.nodes.hooks import HookDict, RemovableHandle
 from ...engine.nodes.leaf_hooks import LeafHooks
 from ...engine.saved.version_counters import DETACHED, DetachedCounter
 from ...modes import active_transforms, dispatch_in_use, inference, transform_stack
+from ..argument_errors.type_names import type_name
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor, wrap
 from ..views.untracked import update_requires_grad
@@ -170,7 +171,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             "requires_grad_() (or perhaps using torch.autograd.functional.* APIs)", "requires_grad_()"))
     if requires_grad is not True and requires_grad is not False:
         raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
-                        f"{type(requires_grad).__name__}")
+                        f"{type_name(requires_grad)}")
     self.requires_grad = requires_grad
     return self
 

@@ -19,6 +19,8 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
 from ...modes import device_memory, dispatch_in_use, special
 from ...ops.declare import REGISTRY
+from ..argument_errors.guards import raise_refusal
+from ..argument_errors.messages import unfit
 from ..creation import direct_draws
 from ..creation.distributions import bernoulli_array
 from ..dispatch.apply import apply
@@ -185,7 +187,12 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout_functions(
 
 
 def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
-    q, k, v = query._array, key._array, value._array
+    try:
+        q, k, v = query._array, key._array, value._array
+        fits = mask is None or mask._array.dtype.kind == "b" or mask._array.dtype in (np.float32, q.dtype)
+    except AttributeError:
+        raise_refusal(unfit(("scaled_dot_product_attention",), (query, key, value, mask), {}))
+        raise
     if not q.dtype == k.dtype == v.dtype:
         names = [C_NAMES[x.dtype.name] for x in (query, key, value)]
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -193,7 +200,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
                            f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
-    if mask is not None and mask._array.dtype.kind != "b" and mask._array.dtype not in (np.float32, q.dtype):
+    if mask is not None and not fits:
         raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                            f"attn_mask.dtype: {C_NAMES[mask.dtype.name]} and  query.dtype: "
                            f"{C_NAMES[query.dtype.name]} instead.")

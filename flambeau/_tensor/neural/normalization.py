@@ -18,7 +18,7 @@ from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
 from ..argument_errors.guards import raise_refusal
-from ..argument_errors.messages import explained
+from ..argument_errors.messages import explained, unfit
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
@@ -269,8 +269,12 @@ def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bia
     if not isinstance(input, Tensor):
         raise not_a_tensor("layer_norm", input)
     normalized = _normalized(normalized_shape)
-    _check_normalized(input, normalized, {"weight": weight, "bias": bias}, ", ")
-    _check_same(weight, bias)
+    try:
+        _check_normalized(input, normalized, {"weight": weight, "bias": bias}, ", ")
+        _check_same(weight, bias)
+    except AttributeError:
+        raise_refusal(unfit(("layer_norm",), (input, normalized_shape, weight, bias, eps), {}))
+        raise
     statistics: list[Any] = []
     return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
         "normalized_shape": normalized, "eps": eps, "saved": statistics}), statistics

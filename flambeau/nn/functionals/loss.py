@@ -11,10 +11,11 @@ from ..._tensor import functions as fn
 from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
-from ...dtypes import can_cast, promote_types
+from ...dtypes import bool_, can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...engine.tensor_interface import layer
 from ...modes import active_tracers, dispatch_in_use, forward_levels
+from ...ops.pointwise.arithmetic import NO_DIFFERENCE
 from ...warning_location import stacklevel_beside_wrappers
 from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
 
@@ -232,6 +233,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          f"({input.size()}) is deprecated. Please ensure they have the same size.")
     if weight is not None:
         weight = weight.expand(fn.broadcast_shapes(weight.size(), target.size()))
+        if weight.dtype is not input.dtype:
+            weight = weight.to(input.dtype)
     return fn.binary_cross_entropy(input, target, weight=weight, reduction=check_reduction(reduction))
 
 
@@ -272,13 +275,15 @@ def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_we
     """
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    if not can_cast(input.dtype, target.dtype):  # PyTorch computes in the memory of 1 - target
+        if target.dtype is bool_:
+            raise NO_DIFFERENCE["bool"]
+        raise RuntimeError(f"result type {input.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{target.dtype.scalar_name}")
     loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
                                                reduction=reduction)
     if loss.dtype is target.dtype:
         return loss
-    if not can_cast(loss.dtype, target.dtype):  # PyTorch computes in the memory of 1 - target
-        raise RuntimeError(f"result type {loss.dtype.scalar_name} can't be cast to the desired output type "
-                           f"{target.dtype.scalar_name}")
     return loss.to(target.dtype)
 
 

@@ -287,7 +287,7 @@ for _op in (mse_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, binary_c
 
 def _check_soft_margin(input, target):
     _not_differentiable("soft_margin_loss", "target", target)
-    if target.dtype.name == "bool":
+    if input.dtype.name == "bool":
         raise neg.unsupported_dtypes["bool"]
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         computed = target.dtype if target.dtype.is_floating_point or target.dtype.is_complex else (
