@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flambeau
+
 pytestmark = [pytest.mark.parity,
               pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle"),
               pytest.mark.filterwarnings("ignore")]
@@ -95,6 +97,17 @@ def test_wrong_calls_have_the_words_of_pytorch(text):
     here = _outcome("flambeau", text)
     assert isinstance(here, tuple)
     assert here == _outcome("torch", text)
+
+
+@pytest.mark.parametrize("text", WRONG + COMPOSED)
+def test_wrong_calls_while_functions_ask_for_overrides(text):
+    class Overriding(flambeau.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    (flambeau.ones(2).as_subclass(Overriding) + 1).sum()
+    assert _outcome("flambeau", text) == _outcome("torch", text)
 
 
 @pytest.mark.parametrize("text", RIGHT)
