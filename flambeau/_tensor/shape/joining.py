@@ -526,8 +526,6 @@ def _repeat_interleave(input: Tensor, repeats: Any, dim: int | None, output_size
             return input.new_empty(output_size)
         return _repeated_on_meta(input, dim, output_size)
     if repeats is None:
-        if input.dtype not in (dtypes.int64, dtypes.int32):
-            raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{input.dtype.scalar_name}'")
         indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
         if output_size is not None and output_size != indices._array.size:
             raise RuntimeError("allocated size does not match required size")

@@ -711,7 +711,7 @@ def _nonzero(x: Any) -> Any:
 
 def _repeat_interleave(repeats: Any) -> Any:
     if repeats.dtype.kind != "i" or repeats.dtype.itemsize < 4:
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{_scalar_name(repeats)}'")
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.size and repeats.min() < 0:
