@@ -66,7 +66,10 @@ COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "
             "F.binary_cross_entropy_with_logits(x.double(), x.int())",
             "F.binary_cross_entropy_with_logits(x, x.int(), x.double())", "F.soft_margin_loss(x.bool(), x)",
             "F.soft_margin_loss(x.int(), x.bool())", "F.binary_cross_entropy(x.int(), x.int(), x)",
-            "torch.repeat_interleave(x[0], x[0])", "x.repeat_interleave(i.short(), 0)", "torch.repeat_interleave(x > 0)")
+            "torch.repeat_interleave(x[0], x[0])", "x.repeat_interleave(i.short(), 0)",
+            "torch.repeat_interleave(x > 0)",
+            "x.slogdet()", "torch.slogdet(x)", "torch.Tensor.slogdet(x)", "torch.linalg.solve(torch.eye(3), x.sum())",
+            "F.batch_norm(x[0], None, None, training=True)")
 #: calls that are right, though rarely seen
 RIGHT = ("x.sum((Index(),))", "torch.eye(2, requires_grad=None)",
          "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",

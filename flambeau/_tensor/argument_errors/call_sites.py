@@ -68,8 +68,14 @@ class CallSite:
         if code.co_flags & _VARIABLE:
             return None
         values = self.frame.f_locals
-        names = code.co_varnames[self.space == _METHOD:code.co_argcount + code.co_kwonlyargcount]
-        positional = [name for name in names if name not in self.by_name][:self.by_position]
+        first = int(self.space == _METHOD)
+        names = [name for name in code.co_varnames[first:code.co_argcount] if name not in self.by_name]
+        count = self.by_position
+        if count > len(names):  # `Tensor.sum(x)` has the tensor, too
+            count -= first
+        if count > len(names):
+            return None
+        positional = names[:count]
         if not {*positional, *self.by_name} <= values.keys():
             return None
         return [values[name] for name in positional], {name: values[name] for name in self.by_name}
@@ -92,17 +98,16 @@ def call_site(inside: tuple[str, ...] = TENSORS) -> CallSite | None:
         outer = outer.f_back
     if not frames or outer is None:
         return None
-    inner = frames[-1]
-    if inner.f_code.co_flags & _VARIABLE:  # asks for overrides (`overriding.entry_points`), then runs the function
-        name = inner.f_code.co_name
-        inner = next((frame for frame in reversed(frames) if frame.f_code.co_name == name and not (
-            frame.f_code.co_flags & _VARIABLE)), inner)
     passed = _passed(outer.f_code, outer.f_lasti)
     if passed is None:
         return None
-    owner, _, name = inner.f_code.co_qualname.rpartition(".")
+    code = frames[-1].f_code
+    owner, _, name = code.co_qualname.rpartition(".")
     made = owner.endswith("<locals>")
-    return CallSite("torch" if made or not owner else owner, "" if made else name, *passed, inner)
+    # code of any arguments asks for overrides (`overriding.entry_points`), or is a guard, and then runs the function
+    own = next((frame for frame in reversed(frames) if frame.f_code.co_name == code.co_name and not (
+        frame.f_code.co_flags & _VARIABLE)), frames[-1])
+    return CallSite("torch" if made or not owner else owner, "" if made else name, *passed, own)
 
 
 def _passed(code: CodeType, at: int) -> tuple[int, tuple[str, ...]] | None:

@@ -16,6 +16,7 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import is_channels_last
 from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
+from ...shapes import wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import explained, unfit
@@ -98,6 +99,8 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
         if not training and tangent_levels((input, weight, bias)) and tangent_levels((running_mean, running_var)):
             raise RuntimeError("batch_norm is not differentiable wrt running_mean and running_var, they cannot have "
                                "forward grad defined")
+    if input._array.ndim < 2:
+        wrap_dim(1, input._array.ndim)
     statistics: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else _widened(running_mean),
@@ -170,8 +173,18 @@ def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | 
     return out, statistics
 
 
+def _batch_norm_of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """An input without elements: PyTorch checks nothing, and the parameters get gradients of zeros."""
+    result = layer.functions.clone(input)
+    if weight is not None:
+        result = result * weight[0]
+    return result if bias is None else result + bias[0]
+
+
 @repeated
 def _batch_norm_without_averages(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    if not input._array.size:
+        return _batch_norm_of_nothing(input, weight, bias)
     return _batch_norm(input, weight, bias, None, None, True, 0.0, eps)[0]
 
 
@@ -195,6 +208,8 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     try:
         if training and running_mean is running_var is None:
             return _batch_norm_without_averages(input, weight, bias, eps)
+        if not input._array.size:
+            return _batch_norm_of_nothing(input, weight, bias)
         return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
     except Exception:
         raise_refusal(explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training,

@@ -67,14 +67,17 @@ def _inv(a: Any) -> tuple[Any, Any]:
 
 def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
     vector = are_vectors(a.shape, b.shape)
-    if not left:
-        x, info = _solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2), True)
-        return np.ascontiguousarray(x.swapaxes(-1, -2)), info
     right = b[..., None] if vector else b
     n = a.shape[-1]
-    if right.shape[-2] != n:
-        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation AX = B "
-                           f"({n}x{n} and {right.shape[-2]}x{right.shape[-1]})")
+    if right.shape[-2 if left else -1] != n:
+        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
+                           f"{'AX' if left else 'XA'} = B ({n}x{n} and {right.shape[-2]}x{right.shape[-1]})")
+    if not left:
+        if vector:
+            raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for "
+                               "left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        x, info = _solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2), True)
+        return np.ascontiguousarray(x.swapaxes(-1, -2)), info
     try:
         x = lapack.solve(a, right)
         info = np.zeros(a.shape[:-2], np.int32)

@@ -52,6 +52,8 @@ def _check_solve(A: Any, B: Any) -> None:
         raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
     check_matrices("linalg.solve", A, square=True)
+    if not are_vectors(A.shape, B.shape):
+        check_matrices("linalg.solve", B, "B")
 
 
 @op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),
