@@ -17,7 +17,8 @@ def _tie_shares(xp, input, out, *, dim=None, keepdim=False, nan=False):
     return xp._tie_shares(input, out, dim, keepdim, nan)
 
 
-@linear("input", name="_gather_dim", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
+@linear("input", name="_gather_dim", node="GatherBackward0", expose=(), opmath=False,
+        nondifferentiable_inputs=("index",), holomorphic=False)
 def _gather_dim(xp, input, index, *, dim):
     """The elements at `index` along `dim`; the index may have been reduced along it."""
     return xp._gather_dim(input, index, dim)
@@ -27,7 +28,8 @@ _gather_dim.vmap(lambda xp, batch, input, index, *, dim: _gather_dim_vmap(xp, ba
 _gather_dim.vjp(input=lambda xp, g, index, input_shape, dim: xp._scatter_dim(g, index, dim=dim, size=input_shape))
 
 
-@linear("input", name="_scatter_dim", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
+@linear("input", name="_scatter_dim", node="ScatterBackward0", expose=(),
+        nondifferentiable_inputs=("index",), holomorphic=False)
 def _scatter_dim(xp, input, index, *, dim, size, repeated=False):
     """Zeros of shape `size` with the input at `index` along `dim`; repeated indices accumulate if `repeated`."""
     return xp._scatter_dim(input, index, dim, size, repeated)
