@@ -65,7 +65,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = wrap(np.zeros(0, np.float32))
         if not isinstance(data, Tensor):
-            raise TypeError(f"a Parameter is made from a Tensor, not from {type(data).__name__}")
+            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach': a Parameter is made from "
+                                 "a Tensor")
         self: Any
         if type(data) is Tensor or type(data) is cls or isinstance(data, Parameter):
             self = wrap(data._array, cls)

@@ -330,3 +330,10 @@ def test_nothing_refers_to_tensors_after_a_call() -> None:
         assert left() is None
     finally:
         gc.enable()
+
+
+def test_a_refused_source_of_memory_changes_nothing() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match="source"):
+        x.set_(1)
+    assert (x._version, x.tolist()) == (0, [1.0, 1.0])

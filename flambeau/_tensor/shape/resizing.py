@@ -151,6 +151,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     >>> torch.zeros(1).set_(torch.ones(2))
     tensor([1., 1.])
     """
+    if source is not None and not hasattr(source, "device"):
+        raise TypeError("set_(): argument 'source' must be a Tensor or a storage")  # a guard says more
     tracked = is_tracked((self, source))
     check_writable(self, tracked)
     _notify_memory_change("set_")

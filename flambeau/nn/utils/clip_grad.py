@@ -63,10 +63,11 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
     with no_grad():
         parameters = [parameters] if isinstance(parameters, Tensor) else parameters
         grads = [p.grad for p in parameters if p.grad is not None]
+        largest = float(max_norm)
         if not grads:
             return
         # multiplied even if 1: a comparison would synchronize with the device
-        scale = fn.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        scale = fn.clamp(largest / (total_norm + 1e-6), max=1.0)
         for grad in grads:
             grad.mul_(scale)
 
