@@ -75,6 +75,8 @@ newaxis = None
 # `repr` and pickles name these classes by the public path, as `flambeau.Size`.
 for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format):
     _class.__module__ = __name__
+for _class in (enable_grad, inference_mode, no_grad, set_grad_enabled):
+    _class.__module__ = f"{__name__}.autograd.grad_mode"
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
 _LAZY = ("_C", "_dispatch", "_higher_order_ops", "_library", "_ops", "_prims", "_prims_common", "_refs",

@@ -59,6 +59,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __slots__ = ()
+    __module__ = f"{__name__.partition('.')[0]}.nn.parameter"  # the public name in `repr`
     __torch_function__ = DISABLED  # its operators return tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:

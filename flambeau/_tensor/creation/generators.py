@@ -53,6 +53,8 @@ class Generator:
     tensor([0.4963, 0.7682])
     """
 
+    __module__ = f"{__name__.partition('.')[0]}._C"  # the public name in `repr`
+
     def __init__(self, device: Any = "cpu") -> None:
         d = devices.device(device)
         self._engine: Any = None
