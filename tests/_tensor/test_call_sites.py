@@ -114,6 +114,16 @@ def test_wrong_calls_while_functions_ask_for_overrides(text):
     assert _outcome("flambeau", text) == _outcome("torch", text)
 
 
+@pytest.mark.parametrize("text", ["torch.amin(x, 0, keepdim=1.5)", "torch.mm(x, mat2=1)", "x.size(dim=1.5)",
+                                  "torch.add(input=x, other='a')", "F.linear(x, x, bias=1)", "torch.selu(1)"])
+def test_wrong_calls_under_autocast(text):
+    with flambeau.autocast("cpu"):
+        here = _outcome("flambeau", text)
+    with importlib.import_module("torch").autocast("cpu"):
+        assert here == _outcome("torch", text)
+    assert isinstance(here, tuple)
+
+
 @pytest.mark.parametrize("text", RIGHT)
 def test_right_calls_are_taken(text):
     here = _outcome("flambeau", text)

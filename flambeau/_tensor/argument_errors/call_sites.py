@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-#: with what the names of modules begin whose functions are the tensors', and the same with those of `nn.functional`
-TENSORS: tuple[str, ...] = (__name__.partition(".")[0] + "._tensor.",)
+#: with what the names of modules begin whose functions are the tensors' (autocast runs them once it was on), and the
+#: same with those of `nn.functional`
+TENSORS: tuple[str, ...] = tuple(f"{__name__.partition('.')[0]}.{name}." for name in ("_tensor", "amp"))
 FUNCTIONALS = (*TENSORS, __name__.partition(".")[0] + ".nn.functionals.")
 _METHOD = "Tensor"
 _VARIABLE = 0x04 | 0x08  # code with *args or **kwargs
