@@ -19,10 +19,10 @@ PRELOADED = ("compiler", "distributed.checkpoint.state_dict", "distributed.fsdp"
              "distributed.pipelining", "distributed.tensor.parallel", "nn.parallel")
 
 
-def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any]:
-    """What `main(torch, rank, size)` of a program in this folder returns in each of `size` processes."""
+def run(program: str, library: str, size: int, *words: str, timeout: float = 300) -> list[Any]:
+    """What `main(torch, rank, size, *words)` of a program in this folder returns in each of `size` processes."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = [program, library, str(size), folder]
+        arguments = [program, library, str(size), folder, *words]
         code = (f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tests.distributed.ranks as ranks; "
                 f"ranks.fork(*{arguments!r})")
         command = [sys.executable, "-W", "ignore", "-c", code]
@@ -38,7 +38,7 @@ def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any
         return [pickle.loads(Path(folder, str(rank)).read_bytes()) for rank in range(size)]
 
 
-def fork(program: str, library: str, size: str, folder: str) -> None:
+def fork(program: str, library: str, size: str, folder: str, *words: str) -> None:
     """In the subprocess: import the library and what ranks would import one by one, then be all ranks."""
     torch = importlib.import_module(library)
     for name in PRELOADED:
@@ -56,7 +56,7 @@ def fork(program: str, library: str, size: str, folder: str) -> None:
             try:
                 torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
                                                      world_size=int(size))
-                Path(folder, str(rank)).write_bytes(pickle.dumps(module.main(torch, rank, int(size))))
+                Path(folder, str(rank)).write_bytes(pickle.dumps(module.main(torch, rank, int(size), *words)))
                 torch.distributed.barrier()
                 torch.distributed.destroy_process_group()
                 status = 0
