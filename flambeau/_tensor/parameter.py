@@ -40,7 +40,7 @@ class _ParameterMeta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):

@@ -115,3 +115,13 @@ def test_convert_sync_batchnorm():
     assert seen[1][:1] + seen[1][3:] == seen[0][:1] + seen[0][3:]
     np.testing.assert_allclose(seen[1][1], seen[0][1], rtol=1e-5)
     np.testing.assert_allclose(seen[1][2], seen[0][2], rtol=1e-5)
+
+
+def test_parameters_of_subclasses_are_not_uninitialized():
+    class Marked(torch.Tensor):
+        pass
+
+    marked = torch.ones(2).as_subclass(Marked)
+    marked._is_param = True
+    assert isinstance(marked, torch.nn.Parameter)
+    assert not isinstance(marked, torch.nn.UninitializedParameter)

@@ -28,6 +28,7 @@ from ...modes import active_tracer, special
 from ...runtime.futures import Future
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
+from .local_parameters import localize_parameters
 from .logging_data import logging_data
 
 __all__ = ["DistributedDataParallel"]
@@ -137,6 +138,8 @@ class DistributedDataParallel(Module, Joinable):
             if device_mesh.ndim != 1:
                 raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
             process_group = device_mesh.get_group(mesh_dim=0)
+            if device_mesh is not device_mesh._get_root_mesh():  # tensor parallelism over its other dimensions
+                localize_parameters(module)
         self.process_group = default_group() if process_group is None else process_group
         self.device_mesh = device_mesh
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))

@@ -29,7 +29,8 @@ def main() -> int:
     one = run("same_losses", "flambeau", 1, *words)[0]
     one_of_torch = None if arguments.alone else run("same_losses", "torch", 1, *words)[0]
     row = "| {} | {} | {} | {} | {} | {} |" if arguments.markdown else "{:34} {:>9} {:5} {:>18} {:>15} {:>15}"
-    print(row.format("strategy", "processes", "model", "first, last loss", "to one process", "to PyTorch's"), flush=True)
+    head = "strategy", "processes", "model", "first, last loss", "to one process", "to PyTorch's"
+    print(row.format(*head), flush=True)
     if arguments.markdown:
         print(row.format("---", "---:", "---", "---", "---:", "---:"))
 
