@@ -79,10 +79,10 @@ for _class in (enable_grad, inference_mode, no_grad, set_grad_enabled):
     _class.__module__ = f"{__name__}.autograd.grad_mode"
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
-_LAZY = ("_C", "_dispatch", "_higher_order_ops", "_library", "_ops", "_prims", "_prims_common", "_refs",
-         "_subclasses", "amp", "compiler", "cuda", "distributed", "distributions", "export", "fft", "func",
-         "functorch", "fx", "interop", "jit", "library", "linalg", "masked", "multiprocessing", "nested", "nn",
-         "onnx", "optim", "overrides", "profiler", "random", "serialization", "signal", "sparse", "special",
+_LAZY = ("_C", "_custom_op", "_custom_ops", "_dispatch", "_higher_order_ops", "_library", "_ops", "_prims",
+         "_prims_common", "_refs", "_subclasses", "amp", "compiler", "cuda", "distributed", "distributions", "export",
+         "fft", "func", "functorch", "fx", "interop", "jit", "library", "linalg", "masked", "multiprocessing", "nested",
+         "nn", "onnx", "optim", "overrides", "profiler", "random", "serialization", "signal", "sparse", "special",
          "storage", "testing", "utils", "viz")
 
 #: operators of cuDNN, MIOpen, oneDNN and quantization

@@ -15,6 +15,7 @@ from ._library.infer_schema import infer_schema
 from ._library.kernels import OperatorKernels, refuse_keyword_tensors
 from ._library.registry import define_operator, kernels_of, remove_operator
 from ._tensor import Tensor
+from .devices import device
 from .ops.overloads import OpOverload, OpOverloadPacket
 from .trees import tree_leaves
 
@@ -219,6 +220,9 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
         func: the kernel.
         lib: ignored: kernels live as long as the operator.
 
+    Raises:
+        RuntimeError: no such device type, or no such operator.
+
     >>> import flambeau as torch
     >>> torch.library.define("example_of_impl::cos", "(Tensor x) -> Tensor")
     >>> @torch.library.impl("example_of_impl::cos", "cpu")
@@ -235,17 +239,31 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
             return function
 
         return decorate
+    keys = ["CompositeExplicitAutograd" if each == "default" else _dispatch_key(each)
+            for each in ((types,) if isinstance(types, str) else types)]
     kernels = kernels_of(qualname)
 
     def register(function: Callable[..., Any]) -> None:
-        for each in (types,) if isinstance(types, str) else types:
-            key = "CompositeExplicitAutograd" if each == "default" else {
-                "cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(each, each)
+        for key in keys:
             kernels.by_key[key] = function
             if key == "Meta":
                 kernels.fake = function
 
     return register if func is None else register(func)
+
+
+def _dispatch_key(device_type: str) -> str:
+    """The dispatch key of the kernels of a device type; a dispatch key's name is itself.
+
+    Raises:
+        RuntimeError: there is no such device type.
+    """
+    if device_type[:1].isupper():  # device types are in lower case
+        return device_type
+    found = device(device_type)
+    if found.index is not None:
+        raise RuntimeError(f"Expected device_type string to not have a device index; got {device_type}")
+    return found.type.capitalize() if found.type in ("lazy", "meta", "vulkan") else found.type.upper()
 
 
 def fallthrough_kernel() -> NoReturn:

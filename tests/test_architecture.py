@@ -36,7 +36,7 @@ LAYERS: list[list[str]] = [
     ["_higher_order_ops", "distributions"],
     ["interop", "optim"],
     ["overrides"],
-    ["_C", "_dispatch", "_library", "_ops", "library"],
+    ["_C", "_custom_op", "_custom_ops", "_dispatch", "_library", "_ops", "library"],
     ["compiler"],
     ["serialization"],
     ["environment"],

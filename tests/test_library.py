@@ -56,6 +56,90 @@ PROGRAMS = {
         y.sum().backward()
         show(y); show(x.grad)
     """,
+    "types in schemas": """
+        scope = lib.Library(NS, "FRAGMENT")
+        for i, types in enumerate((
+                "(Tensor x,  asdf y) -> Tensor", "(Tensor a) -> (Tensor, asdf)", "(Tensor a,asdf b) -> ()",
+                "(*, asdf b) -> ()", "(asdf[] b) -> ()", "(Tensor a) ->   asdf", "(Tensor(a!) x, asdf y) -> Tensor",
+                "(int x=3, asdf y) -> Tensor", "(double x) -> ()", "(Tensor x, int64_t[] y) -> ()",
+                "(Tensor(a!)[] x, str s='b, c', int[2] y=[1, 2], float? z=None) -> (Tensor(a!)[], Tensor out)",
+                "(Device d, Layout l, MemoryFormat m, Generator? g, complex c, ScalarType t, SymBool sb) -> Tensor?")):
+            error(lambda: show(scope.define(f"f{i}{types}")), 400)
+        for device_type in ("somethingsomething", "cuda:0", "cuda-x", ("cpu", "nope"), ""):
+            error(lambda: lib.impl(f"{NS}::f10", device_type)(lambda *x: None), 400)
+    """,
+    "hints of schemas": """
+        import collections.abc, typing
+        T = torch.Tensor
+        for hint in (T, Optional[T], List[T], Sequence[Optional[T]], list[T], list[T | None], Optional[List[T]],
+                     List[Optional[int]], Tuple[int, int], typing.Callable, int | None,
+                     Optional[Union[int, float, bool]], Union[float, bool, int], List[str], List[torch.dtype],
+                     Sequence[Union[int, float, bool]],
+                     Optional[Sequence[float]], list[int] | None, Union[int, float], dict, torch.device,
+                     Optional[torch.dtype], "torch.Tensor", collections.abc.Sequence[int], List[List[int]],
+                     torch.types.Number, torch.Size, tuple[int, ...], str, Optional[str]):
+            def f(x, y): pass
+            for annotations in ({"x": T, "y": hint, "return": T}, {"x": T, "y": T, "return": hint}):
+                f.__annotations__ = annotations
+                try: show(lib.infer_schema(f, mutates_args=()))
+                except ValueError as e: out.append(str(e).partition("The valid types")[0])
+    """,
+    "the deprecated interface": """
+        import importlib
+        ops = importlib.import_module(torch.__name__ + "._custom_ops")
+        deprecated = importlib.import_module(torch.__name__ + "._custom_op.impl")
+        @ops.custom_op(f"{NS}::twice")
+        def twice(x: torch.Tensor, ys: Sequence[torch.Tensor], by: int) -> Tuple[torch.Tensor, List[torch.Tensor]]: ...
+        @ops.impl(f"{NS}::twice", device_types="cpu")
+        def _(x, ys, by): return x * by, [y * by for y in ys]
+        op = deprecated.get_op(f"{NS}::twice")
+        x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3., requires_grad=True)
+        show(op(x.detach(), [y.detach()], 2))
+        with torch.no_grad(): show(op(x, [y], 2))
+        error(lambda: op(x, [y], 2))
+        error(lambda: ops.impl_backward(f"{NS}::twice", [True])(print), 400)
+        @ops.impl_backward(f"{NS}::twice", [True, False])
+        def _(ctx, saved, g, gs):
+            out.append(saved)
+            return GRADIENTS[0](g, *saved)
+        error(lambda: op(x, [y], 2), 60)
+        @ops.impl_save_for_backward(f"{NS}::twice")
+        def _(inputs, output):
+            out.append((type(inputs).__name__, inputs._fields, len(output)))
+            return inputs.x.detach(), {"by": inputs.by}
+        GRADIENTS = [lambda g, x, more: {"x": g * more["by"] + x, "ys": [None]}]
+        a, (b,) = op(x, [y], 2)
+        out.append((a.requires_grad, b.requires_grad, type(a.grad_fn).__name__))
+        a.sum().backward()
+        show(x.grad); show(y.grad)
+        for gradients in (None, {"x": None}, {"x": None, "ys": None}, {"x": None, "ys": []},
+                          {"x": None, "ys": [3]}, {"x": 1, "ys": [None]}, {"x": None, "ys": [None], "by": None}):
+            GRADIENTS[0] = lambda *_: gradients
+            try: op(x, [y], 2)[0].sum().backward()
+            except RuntimeError as e: out.append(str(e).partition("using the")[2][:90])
+        error(lambda: ops.custom_op(f"{NS}::twice", "(Tensor x) -> Tensor"), 120)
+        error(lambda: ops.custom_op(f"{NS}::other", "(Tensor(a!) x) -> Tensor"), 300)
+        error(lambda: ops.custom_op(f"{NS}::other", "(Tensor self) -> Tensor"), 300)
+        error(lambda: ops.custom_op(f"{NS}::other", "("), 300)
+        error(lambda: ops.custom_op("aten::other", "(Tensor x) -> Tensor"), 300)
+        error(lambda: ops.custom_op("other", "(Tensor x) -> Tensor"), 300)
+        error(lambda: ops.custom_op(f"{NS}::other.a", "(Tensor x) -> Tensor"), 300)
+        error(lambda: ops.custom_op(f"{NS}::other")(twice), 300)
+        error(lambda: ops.impl(f"{NS}::twice", device_types="hip")(print), 300)
+        error(lambda: ops.impl(f"{NS}::twice", device_types="cpu")(print), 90)
+        error(lambda: ops.impl(f"{NS}::nope", device_types="cpu")(print), 300)
+        ops._destroy(f"{NS}::twice")
+        error(lambda: ops._destroy(f"{NS}::twice"), 300)
+        error(lambda: deprecated.CustomOp(None, None, None, None, None))
+        @deprecated.custom_op(f"{NS}::old", "(Tensor x, *, int by) -> Tensor")
+        def old(x, *, by): ...
+        old.impl("cpu")(lambda x, by: x * by)
+        show(old); show(old(torch.ones(1), by=3))
+        error(lambda: old(x, by=3))
+        def old(x, *, by): ...
+        for schema in ("(Tensor y) -> Tensor", "(Tensor x, int by) -> Tensor", "(Tensor x, *, int by=1) -> Tensor"):
+            error(lambda: deprecated.custom_op(f"{NS}::old", schema)(old), 400)
+    """,
     "refused definitions": """
         def keyword(x: torch.Tensor, *, y: Optional[torch.Tensor]) -> torch.Tensor: return x
         error(lambda: lib.custom_op(f"{NS}::keyword", keyword, mutates_args=()), 400)

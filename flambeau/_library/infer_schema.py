@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -18,22 +17,35 @@ _SCALARS: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", boo
 _SEQUENCES = (list, collections.abc.Sequence)
 
 
+def _supported_parameters() -> dict[Any, str]:
+    """Type hint -> the schema's type, of parameters: scalars, optional ones, lists of numbers and of tensors."""
+    found: dict[Any, str] = {}
+    for hint, text in _SCALARS.items():
+        optional: Any = typing.Optional[hint]  # type: ignore[valid-type]  # noqa: UP045 - errors show it as PyTorch's do
+        found |= {hint: text, optional: f"{text}?"}
+        if hint in (str, dtype, device):
+            continue
+        for sequence in (typing.Sequence, typing.List, *_SEQUENCES):  # noqa: UP006
+            found[sequence[hint]] = f"{text}[]"
+            if hint is Tensor:
+                found[sequence[optional]] = f"{text}?[]"
+            elif text != "Scalar":
+                found[typing.Optional[sequence[hint]]] = f"{text}[]?"  # noqa: UP045
+    return found
+
+
+SUPPORTED_PARAM_TYPES = _supported_parameters()
+SUPPORTED_RETURN_TYPES: dict[Any, str] = {
+    Tensor: "Tensor", typing.List[Tensor]: "Tensor[]", list[Tensor]: "Tensor[]",  # noqa: UP006
+    int: "SymInt", float: "float", bool: "bool", int | float | bool: "Scalar"}
+
+
 def _type_text(hint: Any) -> str | None:
-    """The schema's type of a type hint; None for one that schemas do not have."""
-    if hint in _SCALARS:
-        return _SCALARS[hint]
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        rest = [each for each in args if each is not type(None)]
-        if set(rest) == {int, float, bool}:
-            inner: str | None = "Scalar"
-        else:
-            inner = _type_text(rest[0]) if len(rest) == 1 else None
-        return None if inner is None else inner + "?" * (len(rest) < len(args))
-    if origin in _SEQUENCES and len(args) == 1:
-        inner = _type_text(args[0])
-        return None if inner is None or inner.endswith("]") or inner == "str" else f"{inner}[]"
-    return None
+    """The schema's type of a parameter's type hint; None for one that schemas do not have."""
+    try:
+        return SUPPORTED_PARAM_TYPES.get(hint)
+    except TypeError:  # a hint that cannot be hashed
+        return None
 
 
 def _default_text(value: Any) -> str:
@@ -99,10 +111,14 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         if text is None:
             hint = resolved(parameter.annotation)
             if typing.get_origin(hint) is tuple:
+                items = set(typing.get_args(hint)) - {...}
+                instead = list[items.pop()] if len(items) == 1 else None  # type: ignore[misc]
+                example = f"For example, {instead}." if instead in SUPPORTED_PARAM_TYPES else ""
                 fail(f"Parameter {name} has unsupported type {parameter.annotation}. We do not support Tuple inputs in "
-                     "schema. As a workaround, please try to use List instead. ")
+                     f"schema. As a workaround, please try to use List instead. {example}\n\nThe valid types are: "
+                     f"{SUPPORTED_PARAM_TYPES.keys()}.")
             fail(f"Parameter {name} has unsupported type {parameter.annotation}. The valid types are: "
-                 f"{list(_SCALARS)}, optional ones and lists of them.")
+                 f"{SUPPORTED_PARAM_TYPES.keys()}.")
         if (written is None and text.startswith("Tensor")) or (written is not None and name in written):
             if not text.startswith("Tensor"):
                 fail(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
@@ -121,12 +137,12 @@ def _returns_text(hint: Any, fail: Callable[[str], NoReturn]) -> str:
     if hint is None or hint is type(None):
         return "()"
     hints = typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
-    texts = [_type_text(each) for each in hints]
-    for each, text in zip(hints, texts, strict=True):
-        if text is None or "?" in text:
-            fail(f"Return has unsupported type {each}. The valid types are: {list(_SCALARS)}.")
-    joined = ", ".join(str(text) for text in texts)
+    for each in hints:
+        if not isinstance(each, collections.abc.Hashable) or each not in SUPPORTED_RETURN_TYPES:
+            fail(f"Return has unsupported type {each if len(hints) == 1 else hint}. The valid types are: "
+                 f"{SUPPORTED_RETURN_TYPES}.")
+    joined = ", ".join(SUPPORTED_RETURN_TYPES[each] for each in hints)
     return joined if typing.get_origin(hint) is not tuple else f"({joined})"
 
 
-__all__ = ["infer_schema"]
+__all__ = ["SUPPORTED_PARAM_TYPES", "SUPPORTED_RETURN_TYPES", "infer_schema"]

@@ -8,6 +8,7 @@ from ..ops import aten
 from ..ops.overloads import OpOverload, OpOverloadPacket, namespace_of
 from ..ops.schemas import FunctionSchema
 from .kernels import OperatorKernels
+from .schema_types import refuse_unknown_types
 
 
 def define_operator(namespace: str, schema_text: str, records_itself: bool) -> OpOverload:
@@ -18,8 +19,9 @@ def define_operator(namespace: str, schema_text: str, records_itself: bool) -> O
         records_itself: whether the operators that its kernel applies are recorded, where it has no derivative.
 
     Raises:
-        RuntimeError: it is defined already.
+        RuntimeError: it is defined already, or its schema names an unknown type.
     """
+    refuse_unknown_types(schema_text)
     schema = FunctionSchema(f"{namespace}::{schema_text}")
     name = schema.name.rpartition("::")[2]
     packet = namespace_of(namespace).packet(name)

@@ -70,7 +70,6 @@ _QUANTIZATION_NAMES = {
 
 #: dotted name below `torch` -> reason, contents
 _CONTENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "_custom_ops": ("flambeau defines operators with torch.library", {"functions": "custom_op get_ctx impl"}),
     "ao": (_QUANTIZATION, {}),
     "ao.nn": (_QUANTIZATION, {}),
     "ao.nn.quantized": (_QUANTIZATION, {"classes": "Conv2d FloatFunctional Linear"}),

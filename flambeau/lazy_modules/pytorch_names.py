@@ -36,8 +36,7 @@ ALIASES = {
 
 #: modules of PyTorch that are left out; their names exist (`environment.absent_modules`)
 LEFT_OUT = frozenset((
-    "_custom_ops", "ao",
-    "numa", "package", "quantization",
+    "ao", "numa", "package", "quantization",
 ))
 
 

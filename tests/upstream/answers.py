@@ -84,12 +84,7 @@ def install_answers() -> None:
     torch = importlib.import_module("torch")
     paths: Any = PlaceholderModule("torch._utils_internal", internal=True)
     paths.get_file_path_2 = os.path.join
-    deprecated: Any = PlaceholderModule("torch._custom_op.impl", internal=True)  # tests empty it
-    deprecated.global_registry = {}
-    deprecated.get_op = lambda qualname: torch._library.utils.lookup_op(qualname)
-    torch._custom_op = PlaceholderModule("torch._custom_op", internal=True)
-    torch._custom_op.impl = deprecated
-    sys.modules.update({module.__name__: module for module in (paths, torch._custom_op, deprecated)})
+    sys.modules[paths.__name__] = paths
     compared: Any = importlib.import_module("torch._subclasses.fake_utils")
     compared.outputs_alias_inputs = _outputs_alias_inputs
     torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
