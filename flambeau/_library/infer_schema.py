@@ -21,7 +21,7 @@ def _supported_parameters() -> dict[Any, str]:
     """Type hint -> the schema's type, of parameters: scalars, optional ones, lists of numbers and of tensors."""
     found: dict[Any, str] = {}
     for hint, text in _SCALARS.items():
-        optional: Any = typing.Optional[hint]  # type: ignore[valid-type]  # noqa: UP045 - errors show it as PyTorch's do
+        optional: Any = typing.Optional[hint]  # noqa: UP045 - errors show it as PyTorch's do
         found |= {hint: text, optional: f"{text}?"}
         if hint in (str, dtype, device):
             continue
