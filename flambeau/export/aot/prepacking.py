@@ -42,8 +42,12 @@ class ConstantInputs(KernelFamilies):
 
     def for_operands(self, a: Value, b: Value) -> KernelFamilies:
         """The families for a product or convolution of these values."""
-        constant = tuple(x.base.op == "input" and x.base.attrs in self._numbers for x in (a, b))
-        return _ConstantOperands(constant[0], constant[1]) if any(constant) else self
+        constant = self.is_constant(a), self.is_constant(b)
+        return _ConstantOperands(*constant) if any(constant) else self
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether a value is part of a constant input."""
+        return value.base.op == "input" and value.base.attrs in self._numbers
 
 
 class _ConstantOperands(KernelFamilies):

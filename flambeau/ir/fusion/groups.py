@@ -181,7 +181,8 @@ class Fusion:
                     joined = group
             elif group.alive and group is not joined:
                 self._merge(joined, group)
-        if joined is None and prod(space) > 1:  # horizontal fusion, with groups that read the same array
+        if joined is None and prod(space) > 1 and value not in self.graph.late:
+            # horizontal fusion, with groups that read the same array
             for arg in (each for each in value.args if each.base.size > 1):
                 for group in reversed(self.readers.get(arg.base, ())):
                     if (group.alive and not group.is_opaque and group not in candidates

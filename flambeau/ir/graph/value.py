@@ -219,6 +219,7 @@ class Graph:
         takes_pairs: whether gathers and scatters of complex values are kernels of pairs of real ones.
         phases: in a graph with values that are computed twice (`ir.rematerialization`), the phase of values: `FORWARD`,
             or for those that are computed again a larger number than `BACKWARD`, which all others are in.
+        late: values that are not computed together with others only because both read the same array.
     """
 
     takes_pairs = False
@@ -232,6 +233,7 @@ class Graph:
         self.runtime_constants: set[Value] = set()
         self.conditions: list[tuple[Value, bool]] = []
         self.phases: dict[Value, int] = {}
+        self.late: set[Value] = set()
         self._apart: dict[tuple, Value] = {}
 
     def __str__(self) -> str:

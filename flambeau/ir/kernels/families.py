@@ -38,6 +38,10 @@ class KernelFamilies:
         """The families for a product or convolution of these values."""
         return self
 
+    def is_constant(self, value: Value) -> bool:
+        """Whether a value is the same in all runs, so that kernels may find it rearranged."""
+        return False
+
     @staticmethod
     def matmul(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None
                ) -> list[Any]:

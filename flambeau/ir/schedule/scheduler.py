@@ -16,6 +16,7 @@ from ..fusion.groups import Fusion
 from ..fusion.intervals import shows_whole_base
 from ..graph import view_algebra as algebra
 from ..graph.rewrites import merge_matmul_sums
+from ..graph.row_blocks import compute_in_row_blocks
 from ..graph.target import Target
 from ..graph.value import Graph, Value
 from ..kernels.emission import lower_group
@@ -60,8 +61,10 @@ class Schedule:
         self.targets = targets
         self.conditions = [(v if v.op == "input" else graph.copy(v), outcome) for v, outcome in conditions
                            if v.base.op != "constant"]
-        replacements = merge_matmul_sums(graph, [*(each.value for each in targets), *(v for v, _ in self.conditions),
-                                                 *effects])
+        roots = [*(each.value for each in targets), *(v for v, _ in self.conditions), *effects]
+        replacements = merge_matmul_sums(graph, roots)
+        blocked = compute_in_row_blocks(graph, [replacements[each] for each in roots], families.is_constant)
+        replacements = {old: blocked.get(new, new) for old, new in replacements.items()}
         self.rewritten = {new: old for old, new in replacements.items() if new is not old}
         targets = self.targets = [each._replace(value=replacements[each.value]) for each in targets]
         self.conditions = [(replacements[v], outcome) for v, outcome in self.conditions]
