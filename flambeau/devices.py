@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import config
 
 _TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
@@ -14,7 +16,7 @@ class device:
     """The device of a tensor: a type and an optional index.
 
     Args:
-        type: a name such as "cpu" or "cuda:0", a device, or the index of a CUDA device.
+        type: a name such as "cpu" or "cuda:0", a device, or the index of a device of the accelerator that is there.
         index: the index, unless `type` contains one.
 
     >>> import flambeau as torch
@@ -22,42 +24,23 @@ class device:
     device(type='cuda', index=0)
 
     Raises:
-        RuntimeError: an unknown device type, or an invalid index.
+        RuntimeError: an unknown device type, an invalid index, or an index where there is no accelerator.
+        TypeError: arguments of other types.
+
+    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.device
     """
 
     __slots__ = ("index", "type")
     type: str
     index: int | None
 
-    def __new__(cls, type: Any, index: int | None = None) -> device:
-        if isinstance(type, device):
-            return type
-        self = object.__new__(cls)
-        if isinstance(type, int) and not isinstance(type, bool):
-            if index is not None:
-                raise TypeError("device(): an index given twice")
-            if type < 0:
-                raise RuntimeError(f"Device index must not be negative, got {type}")
-            type, index = "cuda", type
-        if not isinstance(type, str):
-            raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
-        name, colon, number = type.partition(":")
-        if not type:
-            raise RuntimeError("Device string must not be empty")
-        if not name.replace("_", "").isalpha():
-            raise RuntimeError(f"Invalid device string: '{type}'")
-        if name not in _TYPES:
-            raise RuntimeError(f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}")
-        if colon:
-            if index is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: "
-                                   f"{type}")
-            if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
-                raise RuntimeError(f"Invalid device string: '{type}'")
-            index = int(number)
-        object.__setattr__(self, "type", name)
-        object.__setattr__(self, "index", index)
-        return self
+    def __new__(cls, *args: Any, **kwargs: Any) -> device:
+        if kwargs or len(args) != 1:
+            return _of_arguments(args, kwargs)
+        found = parsed(args[0])
+        if found is None:
+            raise _call_error(args, kwargs)
+        return found
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
@@ -74,6 +57,11 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __lt__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
@@ -87,6 +75,87 @@ class device:
         ambient[0] = _entered.pop()
 
 
+def _make(type: str, index: int | None) -> device:
+    result = object.__new__(device)
+    object.__setattr__(result, "type", type)
+    # PyTorch keeps eight bits of it
+    object.__setattr__(result, "index", index if index is None or index < 128 else (index + 128) % 256 - 128)
+    return result
+
+
+def parsed(argument: Any) -> device | None:
+    """The device that an argument means: a device, a text or an index; None if it is of another type.
+
+    Raises:
+        RuntimeError: an unknown device type, an invalid index, or an index where there is no accelerator.
+    """
+    if isinstance(argument, device):
+        return argument
+    if isinstance(argument, str):
+        return _of_text(argument, None)
+    if isinstance(argument, bytes):
+        return _of_text(argument.decode(), None)
+    if isinstance(argument, (int, np.integer)) and not isinstance(argument, bool):
+        index = checked_index(argument)
+        if current_cuda() is None:
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return _make("cuda", index)
+    return None
+
+
+def checked_index(index: int | np.integer[Any]) -> int:
+    """The index of a device.
+
+    Raises:
+        RuntimeError: it is negative.
+        ValueError: it has more than 64 bits.
+    """
+    index = int(index)
+    if not -1 << 63 <= index < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+    return index
+
+
+def _of_text(text: str, index: int | None) -> device:
+    name, colon, number = text.partition(":")
+    if not text:
+        raise RuntimeError("Device string must not be empty")
+    if not name.replace("_", "").isalpha():
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    if name not in _TYPES:
+        raise RuntimeError(f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}")
+    if colon:
+        if index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
+        if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
+            raise RuntimeError(f"Invalid device string: '{text}'")
+        index = int(number)
+    return _make(str(name), index)
+
+
+def _of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> device:
+    """The device of several arguments, or of those by name: `device=`, or a type and an index."""
+    if not args and kwargs.keys() == {"device"} and (found := parsed(kwargs["device"])) is not None:
+        return found
+    given = dict(zip(("type", "index"), args, strict=False))
+    text, index = (given | kwargs).get("type"), (given | kwargs).get("index")
+    if not isinstance(text, (str, bytes)) or len(args) > 2 or kwargs.keys() & given.keys() or (
+            kwargs.keys() - {"type", "index"}) or isinstance(index, bool) or (
+            not isinstance(index, (int, np.integer, type(None)))):
+        raise _call_error(args, kwargs)
+    return _of_text(text if isinstance(text, str) else text.decode(),
+                    None if index is None else checked_index(index))
+
+
+def _call_error(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
+    error: Exception = errors[0]().of_call(args, kwargs)
+    return error
+
+
+#: [returns the module that makes PyTorch's errors for arguments that are no device]; `_tensor` sets it
+errors: list[Any] = []
 _entered: list[device | None] = []
 #: [the device of tensors created without `device=`]; None: the CPU
 ambient: list[device | None] = [None]
@@ -113,11 +182,24 @@ def current_cuda() -> device | None:
     return found
 
 
+def of_argument(argument: Any) -> device:
+    """The device that an argument `device=` means.
+
+    Raises:
+        TypeError: it is none (PyTorch's text, with the name of the function that was called).
+        RuntimeError: an unknown device type, an invalid index, or an index where there is no accelerator.
+    """
+    found = parsed(argument)
+    if found is None:
+        raise errors[0]().of_argument(argument)
+    return found
+
+
 def storage_device(argument: Any) -> device:
     """`check`, for functions that make meta tensors too; without an argument the device of the context."""
     if argument is None:
         argument = ambient[0]
-    d = argument if argument is None or argument.__class__ is device else device(argument)
+    d = argument if argument is None or argument.__class__ is device else of_argument(argument)
     return META if d is not None and d.type == "meta" else check(d)
 
 
@@ -130,7 +212,7 @@ def check(argument: Any) -> device:
     """
     if argument is None:
         return CPU
-    d = argument if argument.__class__ is device else device(argument)
+    d = argument if argument.__class__ is device else of_argument(argument)
     if d.type == "cpu":
         return CPU
     if d.type == "cuda":

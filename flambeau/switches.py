@@ -251,21 +251,24 @@ def get_default_device() -> Any:
     >>> torch.get_default_device()
     device(type='cpu')
     """
-    return devices.device("cpu") if devices.ambient[0] is None else devices.ambient[0]
+    found = devices.CPU if devices.ambient[0] is None else devices.ambient[0]
+    return found if found.type in ("cpu", "meta") else devices.check(found)
 
 
 def set_default_device(device: Any) -> None:
     """Set the device of tensors created without `device=`; None: the CPU.
 
+    A device that is not there is refused where a tensor is created.
+
     Raises:
-        AssertionError: a CUDA device.
-        NotImplementedError: any other device but the CPU.
         RuntimeError: not a device.
 
     >>> import flambeau as torch
     >>> torch.set_default_device("cpu")
     """
-    _State.device = None if device is None else devices.storage_device(devices.device(device))
+    found = None if device is None else devices.device(device)
+    absent = found is not None and found.type not in ("cpu", "meta") and devices.current_cuda() is None
+    _State.device = found if absent or found is None else devices.storage_device(found)
     devices.ambient[0] = _State.device
 
 

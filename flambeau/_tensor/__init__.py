@@ -21,6 +21,14 @@ def _resolve_cuda(device: devices.device) -> Any:
     return resolve(device)
 
 
+def _device_errors() -> Any:
+    """The module that makes errors for arguments that are no device, imported when one is needed."""
+    from .argument_errors import device_arguments
+
+    return device_arguments
+
+
 devices.cuda_resolver[0] = _resolve_cuda
+devices.errors[:] = [_device_errors]
 
 __all__ = ["Parameter", "Tensor", "enable_grad", "functions", "is_grad_enabled", "no_grad", "set_grad_enabled"]

@@ -151,8 +151,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """
     from ..nn.modules.base.conversion import _parse_to as parse
 
-    device, *others = parse(args, kwargs)
-    return (device if device is None else devices.device(device), *others)
+    return parse(args, kwargs)
 
 
 _IN_PLACE = ("hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_", "silu_")

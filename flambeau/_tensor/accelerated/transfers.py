@@ -85,7 +85,7 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
     if dtype is not None and dtype is not x.dtype:
         out = apply(REGISTRY["_to_copy"], [out], {"dtype": dtype, "memory_format": None})
     if memory_format is not None and memory_format.name != "preserve_format":
-        out = layer.functions.contiguous(out, memory_format)
+        out = layer.functions.contiguous(out, memory_format=memory_format)
     if grad_mode.get() and x._requires_grad and out._array.dtype.kind in "fcV":
         out._requires_grad, out._node, out._output_nr = True, ToCopyBackward0(x), 0
     if inference.get():

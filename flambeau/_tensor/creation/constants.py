@@ -15,7 +15,7 @@ from ...backends.elementless_array import MetaArray, addresses_of, meta_array
 from ...backends.numpy.memory import copy_as, view_memory
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseArray, not_implemented
-from ...devices import META, ambient, strided
+from ...devices import CPU, META, ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import preserved_strides, with_preserved_strides
 from ...modes import active_tracers, device_memory, filled_memory, special
@@ -330,7 +330,9 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         name = "empty" if fill is None else "zeros" if fill.__class__ is int and fill == 0 else "ones"
         dtype = dtypes.of_argument(dtype, f"{name}_like")
     d = a.dtype if dtype is None else dtype.numpy
-    on_meta = (device is not None or ambient[0] is not None) and makes_meta(device)
+    if device is None and ambient[0] is not None:  # a context is for tensors that are made of no other one
+        device = CPU
+    on_meta = device is not None and makes_meta(device)
     if on_meta and (memory_format is None or memory_format.name == "preserve_format"):
         strides = None if a.flags.c_contiguous or not a.size else [
             s // a.itemsize for s in preserved_strides(a, a.itemsize)]
@@ -429,8 +431,10 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
 
 
 def _device_for_new(self: Tensor, device: Any) -> Any:
-    """The device of a new tensor with the properties of another one, which may be on meta."""
-    return META if device is None and self._array.__class__ is MetaArray else device
+    """The device of a new tensor with the properties of another one, whatever the context's."""
+    if device is None and (ambient[0] is not None or self._array.__class__ is MetaArray):
+        return self._device
+    return device
 
 
 def _per_example(self: Tensor, made: Tensor) -> Tensor:
@@ -483,8 +487,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Ten
     (1, 2)
     """
     named["dtype"] = named.get("dtype") or self.dtype
-    if self._array.__class__ is MetaArray:
-        named["device"] = _device_for_new(self, named.get("device"))
+    named["device"] = _device_for_new(self, named.get("device"))
     if special[0] and not isinstance(self._array, np.ndarray):
         from ..dispatch.batched_tensor import make_batched
 
@@ -542,9 +545,7 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if isinstance(self._array, SparseArray):
         return sparse_implementation("likes", "new")(self, *args, **kwargs)
-    if self._array.__class__ is MetaArray:
-        kwargs.setdefault("device", META)
-    return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
+    return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, like=self._device, **kwargs))
 
 
 METHODS: dict[str, Any] = {"new_zeros": new_zeros, "new_ones": new_ones, "new_empty": new_empty,

@@ -453,7 +453,7 @@ def _of_dlpack(data: Any) -> Tensor:
     return from_dlpack(data)
 
 
-def as_tensor(data: Any = NOT_GIVEN, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
     """`data` as a tensor, which shares its memory if the dtype permits.
 
     >>> import flambeau as torch
@@ -462,10 +462,13 @@ def as_tensor(data: Any = NOT_GIVEN, dtype: dtype_type | None = None, device: An
     """
     if data is NOT_GIVEN:
         raise TypeError('as_tensor() missing 1 required positional arguments: "data"')
+    if device is not None or devices.ambient[0] is not None:
+        device = devices.storage_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
-        return from_numpy(data)
+        shared = from_numpy(data)
+        return shared if device is None or device is devices.CPU else shared.to(device)
     if isinstance(data, (TypedStorage, UntypedStorage)):
         return _of_storage(data, dtype)
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
@@ -587,6 +590,12 @@ def asarray(obj: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return wrap_new(to_array(obj, dtype), device, bool(requires_grad))
+    if device is not None or devices.ambient[0] is not None:
+        place = devices.storage_device(device)
+        if place is not source._device:
+            if copy is False:
+                raise ValueError(f"can't alias tensor from device '{source._device}' to '{place}'.")
+            source, copy = source.to(place), False if dtype is None else copy
     target = dtype or source.dtype
     converted = source.dtype is not target
     if converted and copy is False:
@@ -651,9 +660,39 @@ def _legacy_of_storage(cls: type, dtype: dtype_type, storage: TypedStorage | Unt
     return mark_meta(made) if storage.device is devices.META else made
 
 
-def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
-    """The legacy constructors `torch.FloatTensor(...)` and `torch.Tensor(...)`: from sizes, a sequence or a tensor."""
-    device = kwargs.pop("device", None)
+_LEGACY_FORMS = ("*, torch.device device = None", "torch.Storage storage", "Tensor other",
+                 "tuple of ints size, *, torch.device device = None", "object data, *, torch.device device = None")
+
+
+def _check_legacy_device(args: tuple[Any, ...], kwargs: dict[str, Any], expected: str) -> None:
+    """Raise PyTorch's error unless a legacy constructor may have this argument `device=`.
+
+    Args:
+        expected: the type of its device.
+    """
+    device = kwargs["device"]
+    if device is not None and not isinstance(device, (str, bytes, int, np.integer, devices.device)):
+        from ..argument_errors.messages import invalid_combination
+
+        raise invalid_combination("new", _LEGACY_FORMS, args, kwargs)
+    if args and isinstance(args[0], Tensor):
+        raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+                           "supported.  Use torch.tensor(...) or torch.as_tensor(...) instead.")
+    kind = expected if device is None else devices.of_argument(device).type
+    if kind != expected:
+        raise RuntimeError(f"legacy constructor expects device type: {expected} but device type: {kind} was passed")
+
+
+def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.device = devices.CPU,
+                       **kwargs: Any) -> Tensor:
+    """The legacy constructors `torch.FloatTensor(...)` and `torch.Tensor(...)`: from sizes, a sequence or a tensor.
+
+    Args:
+        like: the device of the new tensor.
+    """
+    if "device" in kwargs:
+        _check_legacy_device(args, kwargs, like.type)
+        kwargs.pop("device")
     if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
         return _legacy_of_storage(cls, dtype, args[0])
     if "size" in kwargs and not args:
@@ -664,20 +703,18 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         kinds = ", ".join(f"{config.module_name}.storage.{type(x).__name__}" if isinstance(
             x, (TypedStorage, UntypedStorage)) else type(x).__name__ for x in args)
         raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
-                        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
-                        " * (tuple of ints size, *, torch.device device = None)\n"
-                        " * (object data, *, torch.device device = None)\n")
+                        + "".join(f" * ({form})\n" for form in _LEGACY_FORMS))
     if len(args) == 1 and isinstance(args[0], (np.generic, np.ndarray)) and not args[0].ndim and (
             args[0].dtype.kind in "iu"):
         args = (int(args[0]),)  # a size
     if not args:
         array = np.zeros(0, dtype.numpy)
     elif len(args) == 1 and isinstance(args[0], Tensor):
-        if args[0].dtype is not dtype:
-            options = ("TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "
+        if args[0].dtype is not dtype or args[0]._device.type != like.type:
+            options = ("TensorOptions(dtype={}, device={}, layout=Strided, requires_grad=false (default), "
                        "pinned_memory=false (default), memory_format=(nullopt))")
-            raise TypeError(f"expected {options.format(dtypes.C_NAMES[dtype.name])} (got "
-                            f"{options.format(dtypes.C_NAMES[args[0].dtype.name])})")
+            raise TypeError(f"expected {options.format(dtypes.C_NAMES[dtype.name], like)} (got "
+                            f"{options.format(dtypes.C_NAMES[args[0].dtype.name], args[0]._device)})")
         array = args[0]._array
     elif len(args) == 1 and isinstance(args[0], (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
@@ -688,7 +725,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
         array = to_array(args[0], dtype)
     else:
         array = np.zeros(parse_sizes(args, "new"), dtype.numpy)
-    if makes_meta(device):
+    if like is devices.META:
         return make_meta(wrap(array, cls))
     if special[0] and not (args and isinstance(args[0], Tensor)):
         notify_created(array)

@@ -56,11 +56,9 @@ class Generator:
     __module__ = f"{__name__.partition('.')[0]}._C"  # the public name in `repr`
 
     def __init__(self, device: Any = "cpu") -> None:
-        d = devices.device(device)
+        d = devices.CPU if device is None else devices.of_argument(device)
         self._engine: Any = None
         self._philox = d.type == "cuda"
-        if device.__class__ is int and devices.cuda_resolver[0](d) is None:
-            raise RuntimeError("Cannot access accelerator device when none is available.")
         if self._philox:
             found = devices.cuda_resolver[0](d)
             if found is None:

@@ -221,9 +221,11 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     d = dtype or input.dtype
     if special[0] and in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
+    if device is None and devices.ambient[0] is not None:
+        device = input._device
+    if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    if device is not None or devices.ambient[0] is not None:
+    if device is not None:
         generator = generator_on(device, generator)
     array = sample_like(input, d, memory_format,
                          lambda n, _: sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0), "uniform_")
@@ -254,9 +256,11 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     d = dtype or input.dtype
     if special[0] and in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
+    if device is None and devices.ambient[0] is not None:
+        device = input._device
+    if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    if device is not None or devices.ambient[0] is not None:
+    if device is not None:
         generator = generator_on(device, generator)
     array = sample_like(input, d, memory_format,
                          lambda n, c: sample(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
@@ -288,9 +292,11 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     first, last = _integer(low), _integer(high)
     if special[0] and in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
+    if device is None and devices.ambient[0] is not None:
+        device = input._device
+    if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
-    if device is not None or devices.ambient[0] is not None:
+    if device is not None:
         generator = generator_on(device, generator)
     array = sample_like(input, d, memory_format,
                          lambda n, _: sample(kernels.randint, generator, n, first, last, d.numpy), "random_.from")

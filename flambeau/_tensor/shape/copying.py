@@ -35,6 +35,7 @@ from ..meta import NO_DATA, lacks_elements, make_meta
 from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.other_objects import with_other_object
 from ..tensor import INFERENCE, Tensor, wrap
+from .conversion_arguments import parse_to
 from .lazy_clones import share
 
 __all__ = ["clone", "contiguous", "detach_copy", "to"]
@@ -71,50 +72,32 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
-def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
-       copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """This tensor with another dtype or device; itself if nothing changes and `copy` is False.
+
+    Args:
+        args: `device, dtype, non_blocking, copy`, `dtype, non_blocking, copy` or `tensor, non_blocking, copy`, all but
+            the first of the last two optional.
+        kwargs: the same by name, and `memory_format`.
+
+    Raises:
+        TypeError: other arguments.
+        RuntimeError: an unknown device type.
+        AssertionError: a CUDA device, and there is none.
 
     >>> import flambeau as torch
     >>> torch.ones(2).to(torch.int64)
     tensor([1, 1])
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html
     """
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    elif rest and isinstance(rest[0], dtype_type):
-        dtype = rest.pop(0)
-    elif rest and not isinstance(rest[0], bool) and (
-            rest[0] is None or isinstance(rest[0], (str, devices.device, int))):
-        device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], (dtype_type, type))):
-            dtype = rest.pop(0)
-    elif rest and isinstance(rest[0], type) and rest[0] in dtypes.OF_PYTHON:
-        dtype = rest.pop(0)
-    elif rest and isinstance(rest[0], bool):  # PyTorch's parser takes one for the dtype
-        rest.pop(0)
-        dtype = dtypes.bool_
-    elif rest:
-        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but "
-                        "expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking "
-                        "= False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype "
-                        "dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
-                        "None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
-                        "torch.memory_format memory_format = None)\n")
-    if len(rest) > 1:
-        copy = bool(rest[1])
-    if other is not None:
-        dtype = other.dtype
-    elif dtype is not None and dtype.__class__ is not dtype_type:
-        dtype = dtypes.of_argument(dtype, "to")
-    if device is None and other is not None and other._device is not self._device:
-        device = other._device
+    if not kwargs and len(args) == 1 and args[0].__class__ is dtype_type:
+        return _converted(self, args[0], False, None)
+    device, dtype, non_blocking, copy, memory_format = parse_to(args, kwargs)
     if device is not None:
-        if isinstance(device, int) and devices.current_cuda() is None:
-            raise RuntimeError("Cannot access accelerator device when none is available.")
         target = devices.storage_device(device)
         if target is not self._device:
-            return _moved(self, target, dtype, memory_format, bool(non_blocking or (rest and rest[0])))
+            return _moved(self, target, dtype, memory_format, non_blocking)
     return _converted(self, dtype, copy, memory_format)
 
 
@@ -258,7 +241,7 @@ def _check_memory_format(x: Tensor, memory_format: Any) -> None:
                            "torch.contiguous_format")
 
 
-def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) -> Tensor:
+def contiguous(input: Tensor, *, memory_format: Any = devices.contiguous_format) -> Tensor:
     """This tensor if its memory has the given format, else a copy that has.
 
     >>> import flambeau as torch

@@ -6,20 +6,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
-from .... import devices, dtypes
+from .... import dtypes
 from ...._tensor import Parameter, Tensor, no_grad
 from ...._tensor import functions as fn
 from ...._tensor.parameter import clear_gradients
+from ...._tensor.shape.conversion_arguments import parse_to
 from ....modes import module_changes
 from ...swapping import swap_tensors
-
-TO_SIGNATURES = """\
- * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, \
-*, torch.memory_format memory_format = None)
- * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
- * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
-"""
-
 
 #: [whether conversion makes new parameters even where the present ones could take the data]
 OVERWRITE = [False]
@@ -239,54 +232,11 @@ def _can_set_data(old: Tensor, new: Tensor) -> bool:
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Parse the overloads of `to`: device, dtype, non_blocking, memory_format."""
-    remaining = dict(kwargs)
-    positional = list(args)
-    device = remaining.pop("device", None)
-    dtype = remaining.pop("dtype", None)
-    non_blocking = remaining.pop("non_blocking", False)
-    memory_format = remaining.pop("memory_format", None)
-    copy = remaining.pop("copy", False)
-    like = remaining.pop("tensor", None)
-    flags = 2
-    if positional:
-        first = positional.pop(0)
-        if isinstance(first, Tensor):
-            like = first
-        elif _is_dtype(first):
-            dtype = first
-        else:
-            device = first
-            if positional:  # a flag comes after the dtype
-                dtype = positional.pop(0)
-    if positional:
-        non_blocking = positional[0]
-        copy = positional[1] if len(positional) > 1 else copy
-    wrong_types = not (dtype is None or _is_dtype(dtype)) or not isinstance(like, Tensor | None)
-    if remaining or len(positional) > flags or wrong_types or not isinstance(non_blocking, bool):
-        received = ", ".join([*(_type_name(a) for a in args), *(f"{k}={_type_name(v)}" for k, v in kwargs.items())])
-        raise TypeError(f"to() received an invalid combination of arguments - got ({received}), "
-                        f"but expected one of:\n{TO_SIGNATURES}")
+    """The arguments of `to`: device, dtype, non_blocking, memory_format."""
+    device, dtype, non_blocking, copy, memory_format = parse_to(args, kwargs)
     if copy:
         raise RuntimeError(".to() does not accept copy argument")
-    if isinstance(dtype, type):
-        dtype = dtypes.of_argument(dtype, "to")
-    if like is not None:
-        device, dtype = like.device, like.dtype
     return device, dtype, non_blocking, memory_format
-
-
-def _is_dtype(value: Any) -> bool:
-    """Whether a value is a dtype, or one of Python's number types."""
-    return isinstance(value, dtypes.dtype) or (isinstance(value, type) and value in dtypes.OF_PYTHON)
-
-
-def _type_name(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return type(value).__name__
-    if isinstance(value, devices.device):
-        return "torch.device"
-    return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__
 
 
 def _cast(module: Any, dtype: Any) -> Any:
