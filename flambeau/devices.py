@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,12 @@ def parsed(argument: Any) -> device | None:
     return None
 
 
+def is_device(argument: Any) -> bool:
+    """Whether an argument is of a type that means a device."""
+    return isinstance(argument, (device, str, bytes)) or (
+        isinstance(argument, (int, np.integer)) and not isinstance(argument, bool))
+
+
 def checked_index(index: int | np.integer[Any]) -> int:
     """The index of a device.
 
@@ -195,10 +202,36 @@ def of_argument(argument: Any) -> device:
     return found
 
 
+#: with what the names of modules begin whose functions are operators
+_OPERATORS = (__name__, *(f"{__package__}.{name}." for name in (
+    "_tensor", "ops", "nn.functionals", "backends", "kernels", "fft")))
+#: the functions whose tensors are on the device of a context (PyTorch's list, `torch.utils._device`)
+CONSTRUCTORS = frozenset("""
+    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_quantized empty_strided eye
+    fft_fftfreq fft_rfftfreq fftfreq full hamming_window hann_window kaiser_window linspace logspace nested_tensor ones
+    rand randint randn randperm rfftfreq scalar_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices zeros
+""".split())  # noqa: SIM905
+
+
+def _follows_context() -> bool:
+    """Whether the operator that a program has called is one of `CONSTRUCTORS`."""
+    name, frame = "", sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OPERATORS):
+        name, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
+    return name in CONSTRUCTORS
+
+
 def storage_device(argument: Any) -> device:
-    """`check`, for functions that make meta tensors too; without an argument the device of the context."""
+    """`check`, for functions that make meta tensors too; without an argument the device of the context.
+
+    A context is for the factories that a program calls. While operators run on an accelerator, its device is the
+    context of what they make.
+    """
     if argument is None:
         argument = ambient[0]
+        if argument is not None and argument.type != "cuda" and not _follows_context():
+            return CPU
     d = argument if argument is None or argument.__class__ is device else of_argument(argument)
     return META if d is not None and d.type == "meta" else check(d)
 

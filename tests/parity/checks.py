@@ -37,6 +37,26 @@ def dtypes(run: Run) -> Iterator[Outcome]:
         yield outcome
 
 
+@check
+def context(run: Run) -> Iterator[Outcome]:
+    """Within `torch.device("meta")`: which results are on meta. Tensors that are made of others are not."""
+    pair = functools.partial(both, run, run.op.op, path=run.op.name, within=_on_meta)
+    for dtype in run.dtypes(run.usual):
+        for index, sample in run.samples(dtype, share=0.5):
+            try:
+                want, have = pair(sample)
+            except Unsupported:
+                continue
+            places = [[str(x.device) for x in made.side.tensors(made.result.value)] if made.result.error is None
+                      else [type(made.result.error).__name__] for made in (want, have)]
+            reason = "" if places[0] == places[1] else f"{places[1]}, expected {places[0]}"
+            yield run.outcome("context", dtype, index, reason, f"{describe(sample)}\n{have.result.trace}")
+
+
+def _on_meta(side: Side) -> Any:
+    return side.module.device("meta")
+
+
 def strided_apart(sample: Any) -> Any:
     """The sample with gaps in every tensor; sparse ones have no strides."""
     if (apart := attempt(sample.noncontiguous)).error is not None:

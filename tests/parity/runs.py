@@ -6,6 +6,7 @@ registers itself here under its name.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
@@ -92,8 +93,10 @@ class Call:
     result: Attempt
 
 
-def call(side: Side, function: Callable, sample: Any, **more: Any) -> Call:
-    """Copy the sample to the side, seed, call."""
+def call(
+    side: Side, function: Callable, sample: Any, within: Callable[[Side], Any] | None = None, **more: Any
+) -> Call:
+    """Copy the sample to the side, seed, call; `within` makes a context for the call."""
     crossing = Crossing(side)
     copied = attempt(
         lambda: (crossing(sample.input), crossing(tuple(sample.args)), crossing(dict(sample.kwargs)) | more)
@@ -103,14 +106,17 @@ def call(side: Side, function: Callable, sample: Any, **more: Any) -> Call:
         return Call(side, crossing, None, (), more, copied)
     given, args, kwargs = copied.value
     side.seed()
-    return Call(side, crossing, given, args, kwargs, attempt(lambda: function(given, *args, **kwargs)))
+    with within(side) if within is not None else contextlib.nullcontext():
+        return Call(side, crossing, given, args, kwargs, attempt(lambda: function(given, *args, **kwargs)))
 
 
-def both(run: Run, function: Any, sample: Any, path: str | None = None) -> tuple[Call, Call]:
+def both(
+    run: Run, function: Any, sample: Any, path: str | None = None, within: Callable[[Side], Any] | None = None
+) -> tuple[Call, Call]:
     """The same PyTorch function, or its counterpart, on each side."""
     if path is None:
-        return tuple(call(side, side.callable(function), sample) for side in (run.want, run.have))
-    return tuple(call(side, opdb.function_of(run.op, side), sample) for side in (run.want, run.have))
+        return tuple(call(side, side.callable(function), sample, within) for side in (run.want, run.have))
+    return tuple(call(side, opdb.function_of(run.op, side), sample, within) for side in (run.want, run.have))
 
 
 def verdict(run: Run, want: Attempt, have: Attempt, sample: Any = None) -> tuple[str | None, str]:

@@ -10,7 +10,8 @@ from .bridge import Missing, Unsupported
 from .outcome import Outcome, raised
 from .runs import CHECKS, Run
 
-GATING = ("forward", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes", "errors")
+GATING = ("forward", "context", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes",
+          "errors")
 GATING += ("grad", "inplace_grad", "gradgrad", "saved", "fwad")
 REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev", "packed", "create_graph")
 

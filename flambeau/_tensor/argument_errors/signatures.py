@@ -330,8 +330,7 @@ def _fits_one(value: Any, kind: str, name: str) -> bool:
         case "ScalarType":
             return isinstance(value, dtypes.dtype) or any(value is kind for kind in (float, int, bool, complex))
         case "Device":
-            return isinstance(value, (str, bytes)) or type_name(value) == "torch.device" or (
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+            return devices.is_device(value)
         case "Layout" | "MemoryFormat" | "QScheme" | "Generator":
             return type_name(value).rpartition(".")[2] == _TYPE_TEXTS[kind].removeprefix("torch.")
         case "Dimname":

@@ -671,7 +671,7 @@ def _check_legacy_device(args: tuple[Any, ...], kwargs: dict[str, Any], expected
         expected: the type of its device.
     """
     device = kwargs["device"]
-    if device is not None and not isinstance(device, (str, bytes, int, np.integer, devices.device)):
+    if device is not None and not devices.is_device(device):
         from ..argument_errors.messages import invalid_combination
 
         raise invalid_combination("new", _LEGACY_FORMS, args, kwargs)

@@ -64,6 +64,8 @@ class Generator:
             if found is None:
                 raise RuntimeError(_NO_CUDA)
             self.device, self._engine = found, engine_of_device[0](found)
+        elif d.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         else:
             self.device = devices.check(d)
 

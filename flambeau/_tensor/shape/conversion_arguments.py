@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ... import devices, dtypes
 from ..tensor import Tensor
 
@@ -60,8 +58,7 @@ def _fit(form: tuple[str, ...], given: dict[str, Any]) -> bool:
             fits = value is None or isinstance(value, dtypes.dtype) or _of_python(value) if form[0] == "device" else (
                 _is_dtype(value))
         else:
-            fits = value is None or isinstance(value, (devices.device, str, bytes)) or (
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+            fits = value is None or devices.is_device(value)
         if not fits:
             return False
     return form[0] == "device" or form[0] in given

@@ -647,6 +647,7 @@ def _triangle(upper: bool) -> Any:
         return wrap_new(np.stack(found).astype(dtype.numpy), device, requires_grad)
 
     call.__name__ = call.__qualname__ = name
+    call.__code__ = call.__code__.replace(co_name=name, co_qualname=name)  # contexts of devices look for it
     call.__doc__ = f"""The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix, (2, n).
 
     Args:
