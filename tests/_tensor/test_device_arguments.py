@@ -29,8 +29,8 @@ CONSTRUCTIONS = (
     "'cuda:'", "'cuda:01'", "device='cpu'", "torch.device('cuda'), index=1", "'cpu', None")
 CONVERSIONS = (
     "", "torch.float64", "float", "1.5", "1j", "True", "np.float64(1)", "i", "[1]", "None, torch.float64",
-    "'cpu', float", "torch.float64, True, True", "torch.float64, 'cpu'", "i, torch.float64", "'cpu', torch.float64,
-    True, True, 1",
+    "'cpu', float", "torch.float64, True, True", "torch.float64, 'cpu'", "i, torch.float64",
+    "'cpu', torch.float64, True, True, 1",
     "'cpu', True", "None, None, None", "None, None, True, True", "torch.float64, 1", "torch.float64, copy=1",
     "copy=True",
     "copy=None", "dtype=int", "dtype='a'", "torch.int8, dtype=torch.int16", "tensor=i", "other=i", "i, copy=True",
