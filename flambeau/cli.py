@@ -153,7 +153,7 @@ def torchrun(arguments: Sequence[str]) -> int:
     Returns:
         The exit status: 0, or that of the process that failed first.
     """
-    from .distributed.elastic.multiprocessing.errors import ChildFailedError, SignalException
+    from .distributed.elastic.multiprocessing import ChildFailedError, SignalException
     from .distributed.run import main as launch
 
     try:

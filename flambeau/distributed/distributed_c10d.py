@@ -46,12 +46,12 @@ from .groups.queries import (
     _set_pg_timeout,
     _warn_not_in_group,
 )
+from .groups.store_barrier import STORE_BASED_BARRIER_PREFIX, _store_based_barrier
 from .object_collectives import *  # noqa: F403
 from .object_collectives import _object_to_tensor, _tensor_to_object
 from .point_to_point import *  # noqa: F403
 from .point_to_point import _check_op
 from .rendezvous import register_rendezvous_handler, rendezvous
-from .store_barrier import STORE_BASED_BARRIER_PREFIX, _store_based_barrier
 
 reduce_op = ReduceOp
 

@@ -30,7 +30,8 @@ from typing import IO, Any
 from ..c10d.errors import DistNetworkError
 from ..c10d.stores import TCPStore
 from ..runtime import process_control
-from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, SignalException
+from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from .elastic.multiprocessing.signals import SignalException, _terminate_process_handler
 
 __all__ = ["Agent", "get_args_parser", "launch", "main", "parse_args", "run"]
 
@@ -162,7 +163,7 @@ class _Worker:
 
     def failure(self) -> ProcessFailure:
         """How it failed."""
-        return ProcessFailure(self.local_rank, self.process.pid, self.process.returncode, self.error_file, self.rank)
+        return ProcessFailure(self.local_rank, self.process.pid, self.process.returncode, self.error_file)
 
     def end(self, number: int) -> None:
         """Send a signal to the process and those that it started."""
@@ -297,13 +298,13 @@ class Agent:
             codes = [worker.process.poll() for worker in self.workers]
             if any(code for code in codes if code is not None):
                 failed_first = [worker for worker, code in zip(self.workers, codes, strict=True) if code]
-                failures = {worker.local_rank: worker.failure() for worker in failed_first}
+                failures = {worker.rank: worker.failure() for worker in failed_first}
                 self.store.set(failed_key, str(failed_first[0].rank))
                 running = [worker for worker in self.workers if worker.process.poll() is None]
                 self.end_all()
                 for worker in running:
                     if worker.process.returncode:
-                        failures[worker.local_rank] = worker.failure()
+                        failures[worker.rank] = worker.failure()
                 return failures
             if None not in codes:
                 self._close()
@@ -312,8 +313,8 @@ class Agent:
                 self.end_all()
                 rank = self.store.get(failed_key).decode()
                 print(f"torchrun: rank {rank}, on another node, has failed", file=sys.stderr)
-                return {worker.local_rank: ProcessFailure(worker.local_rank, worker.process.pid, -signal.SIGTERM,
-                                                          rank=worker.rank) for worker in self.workers[:1]}
+                return {worker.rank: ProcessFailure(worker.local_rank, worker.process.pid, -signal.SIGTERM, "")
+                        for worker in self.workers[:1]}
             time.sleep(self.args.monitor_interval)
 
     def end_all(self, number: int = signal.SIGTERM) -> None:
@@ -374,14 +375,11 @@ def _copy(stream: IO[bytes], log: Path, console: Any, prefix: str) -> None:
 @contextlib.contextmanager
 def _ending_on_signals(agent: Agent, names: str) -> Iterator[None]:
     """End the processes before the launcher itself, when a signal ends it."""
-    def handle(number: int, frame: Any) -> None:
-        raise SignalException(f"Process {os.getpid()} got signal: {number}", signal.Signals(number))
-
     before = {}
     if threading.current_thread() is threading.main_thread():
         for name in filter(None, names.split(",")):
             number = getattr(signal, name.strip())
-            before[number] = signal.signal(number, handle)
+            before[number] = signal.signal(number, _terminate_process_handler)
     try:
         yield
     except SignalException as error:

@@ -85,7 +85,7 @@ def test_failures_name_the_rank_and_its_error():
     with pytest.raises(ChildFailedError, match="ValueError: not this one") as caught:
         elastic_launch(config(role="trainer"), failing)()
     number, first = caught.value.get_first_failure()
-    assert (number, first.rank, first.exitcode) == (1, 1, 1)
+    assert (number, first.local_rank, first.exitcode) == (1, 1, 1)
     assert "failing FAILED" in str(caught.value)
 
 

@@ -465,7 +465,7 @@ def test_torchrun_restarts_and_names_the_rank_that_failed(tmp_path, capfd):
                   "--no-python",
                   "sh", str(program)])
     number, first = caught.value.get_first_failure()
-    assert (number, first.rank, first.exitcode) == (1, 1, 3)
+    assert (number, first.local_rank, first.exitcode) == (1, 1, 3)
     assert "exitcode  : -15" in str(caught.value)
     assert "sh FAILED" in str(caught.value)
     said = capfd.readouterr()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..c10d.errors import DistStoreError
-from ..c10d.stores import Store
+from ...c10d.errors import DistStoreError
+from ...c10d.stores import Store
 
 STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
 
