@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import dtypes
@@ -119,6 +120,18 @@ def _contracts(args: Sequence[Any]) -> bool:
                for label in set(left) - set(",."))
 
 
+def _free_elements(x: Any, operand: int, dims: Any) -> int:
+    """The number of elements along the dimensions of an operand of `tensordot` that are not summed over."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        summed: Any = range(x.ndim - dims, x.ndim) if operand == 0 else range(dims)
+    else:
+        summed = dims[operand] if isinstance(dims[operand], (list, tuple)) else [dims[operand]]
+    summed = {int(d) % max(x.ndim, 1) for d in summed}
+    return prod(n for d, n in enumerate(x.shape) if d not in summed)
+
+
 def _pads_in_full_precision(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether a padding is one of the operators that run in float32."""
     mode = kwargs.get("mode", args[2] if len(args) > 2 else "constant")
@@ -142,8 +155,7 @@ def target_dtype(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return lower if _contracts(args) else None
     if name == "tensordot":
         tensors, dims = _tensors(args), kwargs.get("dims", args[2] if len(args) > 2 else 2)
-        count = dims if isinstance(dims, int) else len(dims[0]) if isinstance(dims, (list, tuple)) else 0
-        return lower if any(x.ndim > count for x in tensors) else False
+        return lower if any(_free_elements(x, i, dims) > 1 for i, x in enumerate(tensors)) else False
     if name == "inner":
         return lower if all(x.ndim for x in _tensors(args)) and any(x.ndim > 1 for x in _tensors(args)) else None
     if name == "pad":

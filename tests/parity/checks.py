@@ -42,7 +42,7 @@ def context(run: Run) -> Iterator[Outcome]:
     """Within `torch.device("meta")`: which results are on meta. Tensors that are made of others are not."""
     pair = functools.partial(both, run, run.op.op, path=run.op.name, within=_on_meta)
     for dtype in run.dtypes(run.usual):
-        for index, sample in run.samples(dtype, share=0.5):
+        for index, sample in run.samples(dtype, share=0.3):
             try:
                 want, have = pair(sample)
             except Unsupported:

@@ -21,6 +21,7 @@ from ...warning_location import warn_once
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import explained, unfit
 from ..argument_errors.type_names import not_a_tensor
+from ..creation.from_data import finished
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated
@@ -230,11 +231,11 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     param_dtype = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
                        input._array.dtype)
     if training:
-        mean, rstd = (a.to(dtypes.of(param_dtype)) if isinstance(a, Tensor) else wrap(dtypes.cast(a, param_dtype))
-                      for a in statistics[:2])
+        mean, rstd = (a.to(dtypes.of(param_dtype)) if isinstance(a, Tensor) else
+                      finished(wrap(dtypes.cast(a, param_dtype)), False) for a in statistics[:2])
         return out, mean, rstd
     empty = np.empty(0, param_dtype)
-    return out, wrap(empty), wrap(empty.copy())
+    return out, finished(wrap(empty), False), finished(wrap(empty.copy()), False)
 
 
 # ----- layer_norm, rms_norm --------------------------------------------------------------
@@ -333,7 +334,7 @@ def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Te
 def _statistic(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
     """A saved statistic as a tensor of shape `size`, batched like the result `out`."""
     if out._array.__class__ is np.ndarray or a.size == prod(size):
-        return wrap(a.reshape(size))
+        return finished(wrap(a.reshape(size)), False)
     from ..dispatch.batched_tensor import make_batched
 
     levels = out._levels

@@ -19,6 +19,7 @@ from ...warning_location import user_stacklevel, warn_once
 from ..argument_errors.guards import refused
 from ..argument_errors.type_names import type_name
 from ..creation.constants import full_like
+from ..creation.from_data import finished
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
@@ -479,7 +480,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     rows = apply(REGISTRY["_nonzero"], [input])._array[:size]
     full = np.full((size, rows.shape[1]), fill_value, np.int64)
     full[: len(rows)] = rows
-    return wrap(full) if out is None else write_out(REGISTRY["_nonzero"], wrap(full), out)
+    result = finished(wrap(full), False)
+    return result if out is None else write_out(REGISTRY["_nonzero"], result, out)
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
