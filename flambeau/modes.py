@@ -86,6 +86,8 @@ forward_mode: ContextVar[bool] = ContextVar("forward_mode", default=True)
 inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
 #: [whether inference mode was ever enabled, in any thread]; until then fast paths do not read `inference`
 inference_used = [False]
+#: [whether inference mode or a transform was ever entered, in any thread]: until then results are marked with neither
+result_modes_used = [False]
 #: the grad mode set by the program under inference mode, where `grad_mode` itself stays False
 requested_grad_mode: ContextVar[bool] = ContextVar("requested_grad_mode", default=False)
 

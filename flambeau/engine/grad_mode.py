@@ -13,6 +13,7 @@ from ..modes import (
     is_grad_enabled,
     is_inference_mode_enabled,
     requested_grad_mode,
+    result_modes_used,
     set_grad,
 )
 
@@ -192,7 +193,7 @@ class inference_mode(_Mode):
         grad_mode.set(not self.mode)
         requested_grad_mode.set(not self.mode)
         inference.set(self.mode)
-        inference_used[0] = True
+        inference_used[0] = result_modes_used[0] = True
 
     def __exit__(self, *exception: object) -> None:
         previous_grad, previous_asked, previous_inference = self._previous.pop()

@@ -23,7 +23,7 @@ from ..engine.execution.accumulate_grad import AccumulateGrad
 from ..engine.grad_mode import enable_grad, grad_mode, inference, inference_mode
 from ..engine.nodes.node import next_number
 from ..engine.saved.saved_tensors import disable_hooks, disabled_message
-from ..modes import Transform, active_transforms, forward_mode, transform_stack
+from ..modes import Transform, active_transforms, forward_mode, result_modes_used, transform_stack
 from ..trees import tree_flatten, tree_leaves, tree_map
 
 Argnums = int | tuple[int, ...]
@@ -54,6 +54,7 @@ class transform:
                 disable_hooks(before, fail_if_on=False)
                 raise
         self._token = transform_stack.set((*transform_stack.get(), self.frame))
+        result_modes_used[0] = True
         active_transforms[0] += 1
         return self.frame
 

@@ -25,7 +25,7 @@ from ...engine.rules.compiled_rules import kernel_rule
 from ...engine.rules.inlined_rules import pass_to_both, plan_of
 from ...errstate import quietly
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
-from ...modes import active_transforms, inference_used, special, transform_stack
+from ...modes import active_transforms, result_modes_used, special, transform_stack
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import arrays, kernel_of
@@ -172,17 +172,19 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return general(input)
         launch: Any = False
         try:  # each free variable costs every call: those of launches are reached by them
-            if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
-                launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
-            if launch:
-                r = launch(a)
-            elif limit is None:
-                r = quietly(kernel, a)
+            if not LARGE_SEEN[0]:
+                r = quietly(kernel, a) if scalar is None or a.ndim else quietly(scalar, a[()])
             else:
-                size = a.size if LARGE_SEEN[0] else 0
-                if size > limit[0]:
+                if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
+                    launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
+                if launch:
+                    r = launch(a)
+                elif limit is not None and (size := a.size) > limit[0]:
                     return fallback(input)
-                r = quietly(scalar, a[()]) if size < 2 and scalar is not None and not a.ndim else quietly(kernel, a)
+                elif scalar is not None and size < 2 and not a.ndim:
+                    r = quietly(scalar, a[()])
+                else:
+                    r = quietly(kernel, a)
         except RuntimeError:  # the context is entered by another thread, or the array is too large
             return fallback(input) if limit is None else general(input)
         if launch is None and launches is not None:
@@ -237,10 +239,11 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         else:
             result._requires_grad = False
             result._node = None
-            if inference_used[0] and _inferring():
-                result._inference, result._counter = True, INFERENCE
-            if active_transforms[0]:
-                result._transform_depth = len(transform_stack.get())
+            if result_modes_used[0]:
+                if _inferring():
+                    result._inference, result._counter = True, INFERENCE
+                if active_transforms[0]:
+                    result._transform_depth = len(transform_stack.get())
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -329,10 +332,11 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if not (mask and records and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if inference_used[0] and _inferring():
-                result._inference, result._counter = True, INFERENCE
-            if active_transforms[0]:
-                result._transform_depth = len(transform_stack.get())
+            if result_modes_used[0]:
+                if _inferring():
+                    result._inference, result._counter = True, INFERENCE
+                if active_transforms[0]:
+                    result._transform_depth = len(transform_stack.get())
             return result
         if not records_fast:
             return fall_back(input, other)
@@ -430,10 +434,11 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if not records_grad:
             result._requires_grad = False
             result._node = None
-            if inference_used[0] and _inferring():
-                result._inference, result._counter = True, INFERENCE
-            if active_transforms[0]:
-                result._transform_depth = len(transform_stack.get())
+            if result_modes_used[0]:
+                if _inferring():
+                    result._inference, result._counter = True, INFERENCE
+                if active_transforms[0]:
+                    result._transform_depth = len(transform_stack.get())
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None

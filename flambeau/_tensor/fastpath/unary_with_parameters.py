@@ -22,7 +22,7 @@ from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
 from ...engine.rules.inlined_rules import expand, full_rule, plan_of
 from ...errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
-from ...modes import active_transforms, inference_used, special, transform_stack
+from ...modes import active_transforms, inference_used, result_modes_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..argument_errors.seen_classes import PLAIN, OperatorClasses
 from ..argument_errors.type_names import not_a_tensor
@@ -147,10 +147,11 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
         if not (input._requires_grad and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if inference_used[0] and _inferring():
-                result._inference, result._counter = True, INFERENCE
-            if active_transforms[0]:
-                result._transform_depth = len(transform_stack.get())
+            if result_modes_used[0]:
+                if _inferring():
+                    result._inference, result._counter = True, INFERENCE
+                if active_transforms[0]:
+                    result._transform_depth = len(transform_stack.get())
             return result
         node = OpNode()
         edge = input._node
@@ -295,8 +296,8 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
                 pass
             if launch:
                 r = launch[0](a)
-                if not (input._requires_grad and _grad_enabled()) and not inference_used[0] and (
-                        not active_transforms[0]):
+                if not (input._requires_grad and _grad_enabled()) and not (
+                        result_modes_used[0] and (active_transforms[0] or _inferring())):
                     result: Any = new(Tensor)
                     result._array = r
                     result._output_nr = 0

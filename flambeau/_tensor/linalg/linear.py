@@ -18,7 +18,7 @@ from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOut
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
 from ...errstate import quietly
-from ...modes import active_transforms, forward_levels, inference_used, special, transform_stack
+from ...modes import active_transforms, forward_levels, inference_used, result_modes_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import unfit
@@ -265,10 +265,11 @@ def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, 
     result._grad = result._counter = result._base = result._accumulator = result._node = None
     result._requires_grad = False
     if not mask:
-        if inference_used[0] and _inferring():
-            result._inference, result._counter = True, INFERENCE
-        if active_transforms[0]:
-            result._transform_depth = len(transform_stack.get())
+        if result_modes_used[0]:
+            if _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
         return result
     result._requires_grad = True
     result._node = linear_node(input, weight, bias, mask, x, w, b)

@@ -18,7 +18,7 @@ from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
 from ...errstate import quietly
-from ...modes import active_transforms, inference_used, special, transform_stack
+from ...modes import active_transforms, inference_used, result_modes_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.messages import METHOD, called
@@ -170,10 +170,11 @@ def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     result._requires_grad = False
     mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
     if not mask or not _grad_enabled():
-        if inference_used[0] and _inferring():
-            result._inference, result._counter = True, INFERENCE
-        if active_transforms[0]:
-            result._transform_depth = len(transform_stack.get())
+        if result_modes_used[0]:
+            if _inferring():
+                result._inference, result._counter = True, INFERENCE
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
         return result
     node = OpNode()
     node.edge0 = edge_of(input) if mask & 1 else None

@@ -396,12 +396,13 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 return _slice(self, a[key], a.shape, 0, start, end, 1 if step is None else step)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
-            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not (
-                    inference_used[0] and inference.get()) and not (
-                    layouts_seen[0] and not (a.flags.c_contiguous and index.flags.c_contiguous and (
-                        1 not in a.shape and 1 not in index.shape))):
+            is_mask, n = index.dtype is _BOOL, index.ndim
+            if n and (is_mask or index.dtype is _INT64) and not (inference_used[0] and inference.get()) and not (
+                    layouts_seen[0] and not (is_mask and n == a.ndim) and (  # such a result is a vector
+                        not a.flags.c_contiguous or (n > 1 and not index.flags.c_contiguous) or (
+                            layouts_seen[0] > 1 and (1 in a.shape or 1 in index.shape)))):
                 try:
-                    is_by_numpy = index.dtype is _INT64 or a.size < POSITIONS_FROM or index.ndim < a.ndim
+                    is_by_numpy = not is_mask or a.size < POSITIONS_FROM or n < a.ndim
                     return wrap(a[index] if is_by_numpy else elements_at_mask(a, index))
                 except IndexError:
                     pass  # the general path raises PyTorch's error

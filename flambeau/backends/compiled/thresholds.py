@@ -66,8 +66,8 @@ RECURRENT_STEPS = _THRESHOLDS["recurrent steps"] = [255]
 SINGLE_USE = [1 << 17]
 #: the smallest threshold: no operator on smaller arrays has to look up its own
 MIN_ELEMENTS = [_DEFAULT]
-#: [whether an array larger than that was seen]: until then fast paths skip the size check. NumPy computes what they
-#: miss, to the same bits.
+#: [whether an array larger than that was seen, or kernels are loaded]: until then fast paths skip the size check. NumPy
+#: computes what they miss, to the same bits.
 LARGE_SEEN = [False]
 #: [whether kernels may run on smaller arrays, too, of layouts that come again and again]: once kernels are loaded, and
 #: while nobody has set the thresholds
@@ -106,7 +106,7 @@ def allow_small_kernels() -> None:
     """Let kernels run on small arrays from now on: kernels are loaded."""
     global _loaded
     with _lock:
-        _loaded = True
+        _loaded = LARGE_SEEN[0] = True
         SMALL_KERNELS[0] = not _set_depth
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product, repeat
 from math import prod
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -115,16 +116,17 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     repeats = tuple(map(int, repeats))
     if len(repeats) < x.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    if any(r < 0 for r in repeats):
-        sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
+    missing = len(repeats) - x.ndim
+    full = (1,) * missing + x.shape if missing else x.shape
+    if repeats and min(repeats) < 0:
+        sizes = [*map(mul, repeats, full)]
         raise RuntimeError("Trying to create tensor with negative dimension "
                            f"{next(s for s in sizes if s < 0)}: {sizes}")
-    full = (1,) * (len(repeats) - x.ndim) + x.shape
     if 2 * len(full) > _MOST_DIMS:
         return np.tile(x, repeats)
-    out = empty_array([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
-    target = out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair])
-    source = x.reshape([n for size in full for n in (1, size)])
+    out = empty_array([*map(mul, repeats, full)], x.dtype)
+    target = out.reshape([*chain.from_iterable(zip(repeats, full, strict=True))])
+    source = x.reshape([*chain.from_iterable(zip(repeat(1), full))])
     if out.size > CONCATENATIONS[0]:
         copy(target, source)
     else:
