@@ -46,6 +46,9 @@ def cond(pred: bool | int | float | Tensor, true_fn: Callable[..., Any], false_f
         leaves, structure = flat_operands(operands)
         branches = FlatFunction(true_fn, structure), FlatFunction(false_fn, structure)
         return branches[0].unflatten(cond_op(pred, *branches, leaves))
+    if isinstance(pred, Tensor) and getattr(type(pred), "takes_both_branches", False):
+        holds = pred.bool().reshape(())
+        return tree_map(lambda a, b: functions.where(holds, a, b), true_fn(*operands), false_fn(*operands))
     if type(pred) is BatchedTensor:
         return tree_map(lambda a, b: functions.where(pred, a, b), true_fn(*operands), false_fn(*operands))
     return (true_fn if builtins.bool(pred) else false_fn)(*operands)

@@ -169,6 +169,26 @@ class Pair:
     y: Any
 
 
+@pytest.mark.parametrize("value", [1.5, -1.5])
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_both_branches_of_cond(value, shape):
+    torch.manual_seed(0)
+
+    class Branches(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(4, 5), torch.nn.Linear(4, 5)
+
+        def forward(self, x, t):
+            return torch.cond(t > 0, lambda x: {"y": self.a(x).relu(), "s": x.sum()},
+                              lambda x: {"y": self.b(x).sin(), "s": x.mean()}, (x,))
+
+    module, x = Branches().eval(), torch.randn(3, 4)
+    program = torch.export.export(module, (x, torch.full(shape, 2.0)))
+    args = x, torch.full(shape, value)
+    agree(program.module()(*args), module(*args))
+
+
 def test_dataclasses_and_decomposition_tables():
     torch.export.register_dataclass(Pair, serialized_type_name="tests.Pair")
     program = torch.export.export(module_of(lambda m, p: Pair(p.y, p.x + 1)), (Pair(torch.ones(2), torch.zeros(2)),))

@@ -6,9 +6,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, product
+from math import prod
 from typing import Any
-
-import numpy as np
 
 import flambeau as torch
 
@@ -194,10 +193,10 @@ def _combinations(
 
 def _resized(x: Any, shape: Sequence[int]) -> Any:
     """A dense tensor of a shape, with the elements of another one, repeated."""
-    array = np.resize(x.detach().contiguous().numpy(), tuple(shape)) if x.numel() else np.zeros(shape, x.numpy().dtype)
-    made = torch.empty(tuple(shape), dtype=x.dtype)
-    made.numpy()[...] = array
-    return made
+    flat, size = x.detach().flatten(), prod(shape)
+    if not flat.numel():
+        return torch.zeros(tuple(shape), dtype=x.dtype)
+    return flat.repeat(-(-size // flat.numel()))[:size].clone().reshape(tuple(shape))
 
 
 __all__ = ["function_source", "program_source"]

@@ -17,7 +17,10 @@ class TracedTensor(FakeTensor):
     Attributes:
         trace: the trace.
         lanes: its fake tensor in each lane; the first is that of the example.
+        takes_both_branches: a program computes both branches of `cond`, and takes the elements of one.
     """
+
+    takes_both_branches = True
 
     trace: Any
     lanes: tuple[FakeTensor, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,17 @@ def _avg_pool(dims: int) -> Any:
     return run
 
 
+def _uneven_windows(c: Converter, name: str, sizes: Sequence[int], targets: Sequence[int], kind: str) -> str:
+    """Reductions of windows of different sizes, one dimension after another."""
+    for axis, (n, count) in enumerate(zip(sizes, targets, strict=True), 2):
+        if n == count:
+            continue
+        windows = [(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
+        parts = [c.op("Slice", name, c.const([begin]), c.const([end]), c.const([axis])) for begin, end in windows]
+        name = c.op("Concat", *[c.op(kind, each, c.const([axis]), keepdims=1) for each in parts], axis=axis)
+    return name
+
+
 def _adaptive_pool(dims: int, kind: str) -> Any:
     def run(c: Converter, x: Any, size: Any) -> Any:
         targets = _wide(size, dims)
@@ -134,9 +146,10 @@ def _adaptive_pool(dims: int, kind: str) -> Any:
         else:
             sizes = [c.fixed(x, d - dims) for d in range(dims)]
             if any(n % t for n, t in zip(sizes, targets, strict=True)):
-                raise c.fail(f"an output of {targets} of an input of {sizes}, which is no multiple")
-            window = [n // t for n, t in zip(sizes, targets, strict=True)]
-            out = c.op(f"{kind}Pool", name, kernel_shape=window, strides=window)
+                out = _uneven_windows(c, name, sizes, targets, "ReduceMean" if kind == "Average" else "ReduceMax")
+            else:
+                window = [n // t for n, t in zip(sizes, targets, strict=True)]
+                out = c.op(f"{kind}Pool", name, kernel_shape=window, strides=window)
         out = _unbatched(c, out, batched)
         if kind == "Max":
             if any(user.args[1] == 1 for user in c.node.users if len(user.args) == 2 and user.users):

@@ -32,9 +32,7 @@ for _name, _kind in _UNARY.items():
 
 
 def _rounding(kind: str) -> Any:
-    def run(c: Converter, x: Any, **options: Any) -> Any:
-        if options.get("decimals"):
-            raise c.fail("decimals")
+    def run(c: Converter, x: Any) -> Any:
         return c.op(kind, c.x(x)) if c.dtype(x).is_floating_point else c.op("Identity", c.x(x))
 
     return run
@@ -42,6 +40,17 @@ def _rounding(kind: str) -> Any:
 
 for _name, _kind in _EXACT.items():
     translates(f"aten.{_name}.default")(_rounding(_kind))
+
+
+@translates("aten.round.decimals")
+def _round_to(c: Converter, x: Any, decimals: int = 0) -> Any:
+    if not c.dtype(x).is_floating_point:
+        return c.op("Identity", c.x(x))
+    power = c.const(10.0 ** abs(decimals), c.dtype(x))
+    there, back = ("Mul", "Div") if decimals > 0 else ("Div", "Mul")
+    return c.op(back, c.op("Round", c.op(there, c.x(x), power)), power)
+
+
 translates("aten.relu.default")(lambda c, x: c.op("Relu", c.x(x)))
 translates("aten.sign.default", "aten.sgn.default")(lambda c, x: c.op("Sign", c.x(x)))
 translates("aten.isnan.default")(lambda c, x: c.op("IsNaN", c.x(x)))

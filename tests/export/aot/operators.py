@@ -185,3 +185,16 @@ def complex_numbers(a: Any, b: Any) -> Any:
         rotated.flatten(1),
         torch.where(a > 0.5, x, y).sgn().imag,
     )
+
+
+@group(lambda: (torch.randint(-100, 100, (3, 5, 7), dtype=torch.int8), torch.randint(-(2**40), 2**40, (3, 7, 4))))
+def integer_products(x: Any, y: Any) -> Any:
+    weight = torch.arange(-21, 21, dtype=torch.int32).reshape(6, 7)
+    return (
+        x.int()[0] @ weight.T,
+        (x.int() @ weight.T).float() * 0.25,
+        torch.bmm(x.long(), y),
+        x[1] @ x[2].T,
+        x.long()[0] @ y[0, :, 0],
+        torch.addmm(weight.long(), weight.long()[:, :5], x[0].long()),
+    )

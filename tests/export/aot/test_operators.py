@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.export import aot
+from flambeau.export import aot, export
 from tests.export.aot.c_program import Failed, run
 from tests.export.aot.operators import GROUPS
 from tests.export.aot.results import agree, eager
@@ -25,6 +25,18 @@ def test_operators_compute_what_they_compute_here(name, tmp_path):
     aot.compile(function, args, path, target="native")
     [got] = run(path, [x.numpy() for x in args], expected)
     agree(got, expected, 1e-4)
+
+
+def test_bfloat16_modules(tmp_path):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 8)).bfloat16().eval()
+    x = torch.randn(4, 16).bfloat16()
+    with torch.no_grad():
+        expected = module(x)
+    path = tmp_path / "half.so"
+    export(module, (x,)).save(path, target="native")
+    [[got]] = run(path, [x.view(torch.uint16).numpy()], [expected.view(torch.uint16).numpy()])
+    torch.testing.assert_close(torch.from_numpy(got.copy()).view(torch.bfloat16), expected)
 
 
 def test_a_divisor_of_zero_is_a_status(tmp_path):

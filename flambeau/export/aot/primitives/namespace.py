@@ -39,6 +39,14 @@ class CapturedGraph(ComplexGraph):
             self._interned.pop((op, args, attrs, shape, dtype), None)
         return super().make(op, args, attrs, shape, dtype)
 
+    def matmul(self, a: Value, b: Value) -> Value:
+        """As `Graph.matmul`; products of integers, which it has no kernel for, are sums of elementwise products."""
+        if a.dtype != b.dtype or a.dtype.kind not in "iu" or a.shape[-1] != b.shape[-2] or not a.shape[-1]:
+            return super().matmul(a, b)
+        axes = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
+        product = self.apply("mul", self.unsqueeze(a, a.ndim - 1), self.unsqueeze(self.permute(b, axes), b.ndim - 2))
+        return self.cast(self.reduce("sum", product, [product.ndim - 1]), a.dtype)
+
 
 def new_graph() -> CapturedGraph:
     """A graph into which operators are traced over this namespace."""
