@@ -110,12 +110,9 @@ def _run(arguments: argparse.Namespace, here: str) -> int:
             continue
         if type(test) is not case and not with_ranks():
             if case is not None:
-                case.tearDownClass()
+                _run_fixture(case, "tearDownClass")
             case = type(test)
-            try:
-                case.setUpClass()
-            except Exception as error:
-                print(f"not loaded: {case.__name__}.setUpClass: {type(error).__name__}: {error}")
+            _run_fixture(case, "setUpClass")
         verdict = (run_forked(test, arguments.timeout, fork_processes) if with_ranks() else
                    run(test, arguments.timeout))
         counts[verdict.ending] += 1
@@ -133,6 +130,14 @@ def _run(arguments: argparse.Namespace, here: str) -> int:
     if not arguments.list_failures:
         print(_summary(arguments, counts))
     return int(counts["fail"] > 0)
+
+
+def _run_fixture(case: type[unittest.TestCase], name: str) -> None:
+    """Run what a class does before or after its tests; one that fails is named."""
+    try:
+        getattr(case, name)()
+    except Exception as error:
+        print(f"not loaded: {case.__name__}.{name}: {type(error).__name__}: {error}")
 
 
 def _is_lost() -> bool:

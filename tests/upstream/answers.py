@@ -66,8 +66,42 @@ ANSWERS: dict[str, dict[str, Any]] = {
                  "_jit_get_emit_hooks": lambda: (None, None)},
     "torch._C._distributed_c10d": {"_set_thread_isolation_mode": _nothing},
     "torch.backends": {"python_native": SimpleNamespace(available_dsls=[], all_dsls=["cutedsl", "triton"])},
+    "torch._logging": {"_init_logs": _nothing},
     "torch._utils": {"_is_privateuse1_backend_available": _no},
 }
+
+
+def _ready(compile_fx: Any) -> Any:
+    """`compile_fx` of a function whose program is there: tests call it once, and the first calls would be eager."""
+    torch = importlib.import_module("torch")
+
+    def compile_and_warm_up(model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        compiled = compile_fx(model, inputs, *args, **kwargs)
+        generator, grad_mode = torch.get_rng_state(), torch.is_grad_enabled()
+        buffers = {name: each.detach().clone() for name, each in getattr(model, "named_buffers", dict)()}
+        for _ in range(2):
+            compiled(*[_copy(each) for each in inputs])
+        for name, each in getattr(model, "named_buffers", dict)():
+            each.data = buffers[name]
+        torch.set_rng_state(generator)
+        torch.set_grad_enabled(grad_mode)
+        return compiled
+
+    return compile_and_warm_up
+
+
+def _copy(value: Any) -> Any:
+    """A copy of a tensor with its strides."""
+    torch = importlib.import_module("torch")
+    if not isinstance(value, torch.Tensor):
+        return value
+    with torch.no_grad():
+        copied = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+        if 0 not in value.stride():
+            copied.copy_(value)
+        else:
+            copied = value.clone()
+    return copied.requires_grad_(value.requires_grad)
 
 
 def install_answers() -> None:
@@ -85,6 +119,17 @@ def install_answers() -> None:
     paths: Any = PlaceholderModule("torch._utils_internal", internal=True)
     paths.get_file_path_2 = os.path.join
     sys.modules[paths.__name__] = paths
+    inductor: Any = importlib.import_module("torch._inductor")
+    inductor.metrics = PlaceholderModule("torch._inductor.metrics", internal=True)  # tests reset its counters
+    inductor.metrics.reset = _nothing
+    sys.modules[inductor.metrics.__name__] = inductor.metrics
+    lowering: Any = importlib.import_module("torch._inductor.compile_fx")
+    lowering.compile_fx = _ready(lowering.compile_fx)
+    log_state: Any = PlaceholderModule("torch._logging._internal", internal=True)
+    log_state.log_state = SimpleNamespace(clear=_nothing)
+    log_state._init_logs = log_state._reset_logs = _nothing
+    torch._logging._internal = log_state
+    sys.modules[log_state.__name__] = log_state
     compared: Any = importlib.import_module("torch._subclasses.fake_utils")
     compared.outputs_alias_inputs = _outputs_alias_inputs
     torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
