@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ._library.custom_ops import OPDEFS, CustomOpDef, custom_op
+from ._library.fake_impl import get_ctx
 from ._library.infer_schema import infer_schema
 from ._library.kernels import OperatorKernels, refuse_keyword_tensors
 from ._library.registry import define_operator, kernels_of, remove_operator
@@ -443,22 +444,6 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     if device_type not in ("cpu", "cuda", "xpu"):
         raise ValueError(f"Unknown device type: {device_type}")
     kernels_of(op).autocast_dtypes[device_type] = cast_inputs
-
-
-def get_ctx() -> NoReturn:
-    """The context of a running `register_fake` function.
-
-    Raises:
-        RuntimeError: none runs.
-
-    >>> import flambeau as torch
-    >>> try:
-    ...     torch.library.get_ctx()
-    ... except RuntimeError as error:
-    ...     print(type(error).__name__)
-    RuntimeError
-    """
-    raise RuntimeError("torch.library.get_ctx() can only be called inside a fake impl that is being run")
 
 
 def get_kernel(op: Any, dispatch_key: Any) -> Callable[..., Any]:

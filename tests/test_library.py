@@ -68,6 +68,23 @@ PROGRAMS = {
         for device_type in ("somethingsomething", "cuda:0", "cuda-x", ("cpu", "nope"), ""):
             error(lambda: lib.impl(f"{NS}::f10", device_type)(lambda *x: None), 400)
     """,
+    "sizes that depend on data": """
+        import importlib, re
+        fakes = importlib.import_module(torch.__name__ + "._subclasses.fake_tensor")
+        @lib.custom_op(f"{NS}::places", mutates_args=())
+        def places(x: torch.Tensor) -> torch.Tensor: return x.nonzero().clone()
+        @places.register_fake
+        def _(x):
+            context = lib.get_ctx()
+            out.append(type(context).__name__)
+            return x.new_empty((context.new_dynamic_size(min=1, max=3), x.dim()), dtype=torch.int64)
+        show(lib.get_ctx()); show(places(torch.tensor([0, 1, 1])))
+        try: places(torch.ones(2, device="meta"))
+        except RuntimeError as e: out.append(re.sub(r"\\(.*?\\):", ":", str(e), count=1))
+        with fakes.FakeTensorMode() as mode:
+            error(lambda: places(torch.ones(2)))
+        error(lambda: places(mode.from_tensor(torch.ones(2))))
+    """,
     "hints of schemas": """
         import collections.abc, typing
         T = torch.Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("custom_ops", "infer_schema", "kernels", "registry", "utils")
+_MODULES = ("custom_ops", "fake_impl", "infer_schema", "kernels", "registry", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from ..engine.grad_mode import grad_mode, no_grad
 from ..ops.overloads import OpOverload
 from ..ops.schemas import FunctionSchema
 from ..trees import tree_flatten, tree_leaves, tree_unflatten
+from .fake_impl import has_ctx, refusing_getter, set_ctx_getter
 
 #: dispatch keys whose kernel is made of operators, which record themselves
 _COMPOSITE_KEYS = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU")
@@ -146,11 +147,20 @@ class OperatorKernels:
                               structure)
 
     def compute(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Run the handler of a mode or subclass, or the kernel; write counters of written arguments."""
+        """Run the handler of a mode or subclass, the kernel, or for tensors without elements the function of shapes."""
         found = [] if no_dispatch.get() else handling_inputs(args)
         if not no_dispatch.get() and (found or dispatch_modes.get()):
             return self._ask(found, args, named)
-        kernel = self._kernel() if not any(is_meta(x) for x in tree_leaves((args, named))) else self._meta_kernel()
+        if not any(is_meta(x) for x in tree_leaves((args, named))):
+            return self._run(self._kernel(), args, named)
+        fake = self._meta_kernel()
+        if has_ctx():
+            return self._run(fake, args, named)
+        with set_ctx_getter(refusing_getter(self.overload.name(), fake)):
+            return self._run(fake, args, named)
+
+    def _run(self, kernel: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run a kernel or the function of shapes; write counters of written arguments."""
         schema = self.overload._schema
         with EnableTorchFunction():
             if self.records_itself:

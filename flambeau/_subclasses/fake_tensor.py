@@ -11,9 +11,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partialmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import devices
+from .._library.fake_impl import FakeImplCtx, set_ctx_getter
 from .._library.registry import kernels_of
 from .._tensor import Tensor
 from .._tensor.meta import reserved, reserved_like
@@ -355,7 +356,11 @@ class FakeTensorMode(TorchDispatchMode):
             custom = kernels_of(func)
             if custom.fake is None and custom.original is None and not custom.is_composite():
                 raise UnsupportedOperatorException(func)
-            with self._meta_factories():
+
+            def refuse() -> NoReturn:
+                raise DynamicOutputShapeException(func)
+
+            with self._meta_factories(), set_ctx_getter(lambda: FakeImplCtx(refuse)):
                 return func(*args, **kwargs)
         with self._meta_factories():
             return func(*args, **kwargs)
