@@ -122,7 +122,7 @@ def _options(config: LaunchConfig, program: str, args: list[Any]) -> argparse.Na
         "monitor_interval": config.monitor_interval, "signals_to_handle": config.signals_to_handle,
         "virtual_local_rank": config.virtual_local_rank, "shutdown_timeout": config.shutdown_timeout,
         "standalone": config.max_nodes == 1 and not config.rdzv_endpoint, "log_dir": logs.root_log_dir,
-        "redirects": logs.redirects, "tee": logs.tee, "local_ranks_filter": logs.local_ranks_filter}
+        **logs.options()}
     for name, value in chosen.items():
         setattr(options, name, value)
     return options

@@ -1,9 +1,22 @@
-"""Launched processes: their errors, and where their output goes."""
+"""Launched processes: their errors, their results, and where their output goes."""
 
 from __future__ import annotations
 
+from .api import (
+    DefaultLogsSpecs,
+    LogsDest,
+    LogsSpecs,
+    MultiprocessContext,
+    PContext,
+    RunProcsResult,
+    SignalException,
+    Std,
+    SubprocessContext,
+    to_map,
+)
 from .errors import ChildFailedError, ProcessFailure, record
-from .logs import DefaultLogsSpecs, LogsSpecs, Std
-from .signals import SignalException
+from .start import start_processes
 
-__all__ = ["ChildFailedError", "DefaultLogsSpecs", "LogsSpecs", "ProcessFailure", "SignalException", "Std", "record"]
+__all__ = ["ChildFailedError", "DefaultLogsSpecs", "LogsDest", "LogsSpecs", "MultiprocessContext", "PContext",
+           "ProcessFailure", "RunProcsResult", "SignalException", "Std", "SubprocessContext", "record",
+           "start_processes", "to_map"]
