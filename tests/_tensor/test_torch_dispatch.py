@@ -127,6 +127,19 @@ PROGRAMS = {
                       lambda: F.linear(x, w, b).relu().sum().backward(), lambda: torch.full((2,), 1.)):
                 f()
     """,
+    "batch norm": """
+        class Arguments(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                if "batch_norm" in str(func):
+                    out.append((str(func), [type(x).__name__ for x in args], [x.tolist() for x in result[1:]]))
+                return result
+        x = torch.arange(24.).reshape(2, 3, 4)
+        for affine, tracked, training in ((0, 1, 0), (1, 1, 0), (1, 0, 0), (0, 0, 1)):
+            m = torch.nn.BatchNorm1d(3, affine=bool(affine), track_running_stats=bool(tracked)).train(bool(training))
+            with Arguments(): y = m(x)
+            out.append(np.round(y.detach().numpy(), 4).tolist())
+    """,
     "wrapper": """
         t = Two(torch.ones(2, 3), torch.arange(6.).reshape(2, 3))
         for f in (lambda: t + 1, lambda: t.sum(), lambda: t.t(), lambda: t @ t.t(), lambda: torch.cat([t, t]),

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
+from ...backends.bit_views import resolve
 from ...engine.tensor_interface import layer
 from ...ops.aten import overload_of
 from ...ops.declare import Op
 from ...ops.overloads import OpOverload, namespace_of
 from ...ops.schemas import FunctionSchema, aten_overloads
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 
 #: name in a schema -> the names that declarations use instead
 _OTHER_NAMES = {"self": ("input", "A", "B", "L", "base", "x"), "x": ("input",), "b": ("B",), "input2": ("L",),
@@ -133,8 +135,12 @@ def _numbers(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else (value,)
 
 
-def _batch_norm_momentum(bound: dict[str, Any]) -> None:
+def _batch_norm_arguments(bound: dict[str, Any]) -> None:
+    """Running averages are tensors that share the memory of the arrays which the operator reads."""
     bound.setdefault("momentum", 0.1)
+    for name in _AVERAGES:
+        if type(bound.get(name)) is np.ndarray:
+            bound[name] = wrap(bound[name])
 
 
 def _group_norm_sizes(bound: dict[str, Any]) -> None:
@@ -165,7 +171,7 @@ def _masks(bound: dict[str, Any]) -> None:
 #: operators whose arguments differ from the declaration's by more than names
 _ADJUST = {"where": _where_tensors, "slice": _open_end, "_softmax": _set_half_to_float,
            "_log_softmax": _set_half_to_float, **dict.fromkeys(("index", "index_put", "index_put_"), _masks),
-           "native_batch_norm": _batch_norm_momentum, "native_group_norm": _group_norm_sizes,
+           "native_batch_norm": _batch_norm_arguments, "native_group_norm": _group_norm_sizes,
            **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d"),
                            _default_stride)}
 
@@ -194,6 +200,8 @@ def output_positions(op: Op, overload: OpOverload) -> list[int] | None:
     return list(range(op.n_outputs))
 
 
+#: parameters of batch normalization that are arrays, tensors in PyTorch's overload
+_AVERAGES = ("running_mean", "running_var")
 _REDUCTIONS = ("none", "mean", "sum")
 
 _internal: dict[int, OpOverload] = {}
@@ -263,6 +271,8 @@ def operator_call(op: Op, schema: FunctionSchema, bound: dict[str, Any],
                 known = params.get(key)
                 if isinstance(known, tuple) and isinstance(value, int):
                     value = (value,) * len(known)
+                if key in _AVERAGES and isinstance(value, Tensor):
+                    value = dtypes.widen(resolve(value._array))
                 params[key] = tuple(value) if isinstance(value, list) else value
         else:
             inputs[key] = value

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...engine.grad_mode import no_grad
 from ...engine.tensor_interface import layer
@@ -16,7 +18,7 @@ from ...ops.schemas import FunctionSchema, copies_to_out
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
 from ..dispatch.write_checks import warn_of_resize
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .aten_arguments import asked, aten_overload, declared, operator_call, output_positions
 from .entry_points import in_use
 from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call
@@ -178,7 +180,8 @@ def _write(value: Tensor, out: Tensor) -> None:
 def _all_outputs(op: Op, overload: OpOverload, result: Any, params: dict[str, Any]) -> Any:
     """An operator's outputs as those of an overload; those that only the overload has are empty tensors.
 
-    Indices of maxima are what max pooling stores in its list `saved`.
+    Indices of maxima are what max pooling stores in its list `saved`, statistics of a batch what batch normalization
+    stores there.
     """
     if isinstance(result, list) and not op.tensor_list:
         result = tuple(result)
@@ -193,6 +196,8 @@ def _all_outputs(op: Op, overload: OpOverload, result: Any, params: dict[str, An
         from ..neural.pooling import indices_of_maxima
 
         every[1] = indices_of_maxima(outs[0], params["saved"])
+    elif op.name == "_batch_norm" and params["training"] and params.get("saved"):
+        every[1:3] = [wrap(x) if type(x) is np.ndarray else None for x in params["saved"][:2]]
     return tuple(layer.functions.empty(0) if out is None else out for out in every)
 
 
