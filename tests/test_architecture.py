@@ -42,8 +42,8 @@ LAYERS: list[list[str]] = [
     ["environment"],
     ["distributed", "jit"],
     ["multiprocessing", "nested", "storage", "testing", "utils"],
-    ["_subclasses", "distributed._composable", "distributed.algorithms._checkpoint", "distributed.elastic.utils",
-     "distributed.tensor.debug"],
+    ["_subclasses", "distributed._composable", "distributed.algorithms._checkpoint", "distributed.elastic",
+     "distributed.launch", "distributed.launcher", "distributed.run", "distributed.tensor.debug"],
     [""],  # the package itself: the public names
     ["alias", "cli", "compiler.dynamo.exporting", "compiler.dynamo.test_case", "compiler.dynamo.testing",
      "compiler.inductor.test_case", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
