@@ -123,10 +123,13 @@ class ConstraintViolationError(RuntimeError):
     """A dimension that is marked as dynamic has to have its size.
 
     Args:
-        places: the dimensions, such as `L['x'].size()[0]`, and their sizes.
+        places: the dimensions, such as `L['x'].size()[0]`, and their sizes; or the text.
     """
 
-    def __init__(self, places: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, places: Sequence[tuple[str, int]] | str) -> None:
+        if isinstance(places, str):
+            super().__init__(places)
+            return
         lines = "".join([f"  - You marked {place} as dynamic but your code specialized it to be a constant ({size}). "
                          "If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
                          "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.\n" for place, size in places])

@@ -327,7 +327,9 @@ class _Trace:
 
     def _traced(self) -> Any:
         mod, builder = self.mod, self.builder
-        self.state_dict = dict(mod.state_dict(keep_vars=True))
+        state = dict(mod.state_dict(keep_vars=True))
+        own = {key: state[key] for key, _ in mod.named_parameters(remove_duplicate=False) if key in state}
+        self.state_dict = {**own, **state}  # parameters come first
         swapped: list[tuple[Any, str, str, Any, Any]] = []
         with builder.silent():
             for prefix, module in mod.named_modules(remove_duplicate=False):

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..compiler.errors import ConstraintViolationError, UserErrorType
 from ..compiler.errors import UserError as UserError
-from ..compiler.errors import UserErrorType
 from ..utils._pytree import tree_flatten_with_path, tree_leaves
 
 __all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "ValueRanges", "dims",
@@ -15,6 +15,10 @@ __all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "ValueRa
 
 #: the largest size of a dimension without a bound
 INFINITY = 2**63 - 1
+#: what PyTorch's errors of constraints end with
+_ADVICE = ("\n\nThe error above occurred when calling torch.export.export. If you would like to view some more "
+           "information about this error, and get a list of all other errors that may occur in your export call, you "
+           "can replace your `export()` call with `draft_export()`.")
 
 
 class _DimHint:
@@ -44,8 +48,8 @@ class Dim:
     Source: https://docs.pytorch.org/docs/stable/export.html#torch.export.dynamic_shapes.Dim
 
     >>> import flambeau as torch
-    >>> torch.export.Dim("batch", min=2, max=64)
-    Dim('batch', min=2, max=64)
+    >>> torch.export.Dim("batch", min=1, max=64)
+    Dim('batch', min=1, max=64)
     """
 
     AUTO = _DimHint("AUTO")
@@ -62,7 +66,7 @@ class Dim:
 
     def __repr__(self) -> str:
         parts = [repr(self.__name__)]
-        parts += [f"min={self.min}"] if self.min > 0 else []
+        parts += [f"min={self.min}"] if self.min != 2 else []
         parts += [f"max={self.max}"] if self.max < INFINITY else []
         return f"Dim({', '.join(parts)})"
 
@@ -110,6 +114,9 @@ class DerivedDim(Dim):
         self.min = root.min * factor + offset
         self.max = INFINITY if root.max >= INFINITY else root.max * factor + offset
 
+    def __repr__(self) -> str:
+        return self.__name__
+
     def _derive(self, factor: int, offset: int) -> DerivedDim:
         return DerivedDim(self.root, self.factor * factor, self.offset * factor + offset)
 
@@ -151,7 +158,7 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
     >>> import flambeau as torch
     >>> torch.export.dims("height", "width", max=512)
-    (Dim('height', max=512), Dim('width', max=512))
+    (Dim('height', min=0, max=512), Dim('width', min=0, max=512))
     """
     return tuple(Dim(name, min=min, max=max) for name in names)
 
@@ -164,7 +171,7 @@ class ShapesCollection:
     >>> shapes = torch.export.ShapesCollection()
     >>> shapes[x] = {0: torch.export.Dim("batch")}
     >>> shapes.dynamic_shapes(torch.nn.Linear(2, 2), (x,))
-    {'input': {0: Dim('batch')}}
+    {'input': {0: Dim('batch', min=0)}}
     """
 
     def __init__(self) -> None:
@@ -296,41 +303,46 @@ def dynamic_sizes(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
         dynamic_shapes = dict(zip(bound, dynamic_shapes, strict=True))
     elif set(dynamic_shapes) != set(bound):
         raise UserError(UserErrorType.INVALID_INPUT,
-                        "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has keys "
-                        f"{list(bound)}, but `dynamic_shapes` has keys {list(dynamic_shapes)}")
+                        "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
+                        f"{list(bound)} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you "
+                        "could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
+                        "`inputs`.")
     leaves = tree_flatten_with_path((args, kwargs))[0]
     position = {id(x): i for i, (_, x) in reversed(list(enumerate(leaves)))}
     found: list[DynamicSize] = []
 
-    def visit(value: Any, shape: Any) -> None:
+    def visit(value: Any, shape: Any, name: str) -> None:
         if shape is None:
             return
         if hasattr(value, "shape") and hasattr(value, "dim"):
             items = shape.items() if isinstance(shape, dict) else enumerate(shape)
             for dim, size in items:
-                made = _size(position[id(value)], dim, size, value)
+                made = _size(position[id(value)], dim, size, value, name)
                 if made is not None:
                     found.append(made)
             return
         if isinstance(value, dict):
             for key, child in value.items():
-                visit(child, shape[key] if isinstance(shape, dict) else shape)
+                visit(child, shape[key] if isinstance(shape, dict) else shape, f"{name}[{key!r}]")
         elif isinstance(value, (list, tuple)):
             if not isinstance(shape, (list, tuple)) or len(shape) != len(value):
                 raise UserError(UserErrorType.INVALID_INPUT,
                                 "Detected mismatch between the structure of `inputs` and `dynamic_shapes`")
-            for child, one in zip(value, shape, strict=True):
-                visit(child, one)
+            for i, (child, one) in enumerate(zip(value, shape, strict=True)):
+                visit(child, one, f"{name}[{i}]")
         elif tree_leaves(shape) and not isinstance(value, (int, float)):
             raise UserError(UserErrorType.INVALID_INPUT, f"Cannot associate shape {shape} with non-tensor {value!r}")
 
     for name, value in bound.items():
-        visit(value, dynamic_shapes[name])
+        visit(value, dynamic_shapes[name], f"L[{name!r}]")
     return found
 
 
-def _size(leaf: int, dim: int, size: Any, value: Any) -> DynamicSize | None:
+def _size(leaf: int, dim: int, size: Any, value: Any, name: str) -> DynamicSize | None:
     if size is None or isinstance(size, int) or size is Dim.STATIC:
+        if size.__class__ is int and size != value.shape[dim]:
+            raise ConstraintViolationError(f"Static shape constraint of {size} does not match input size of "
+                                           f"{value.shape[dim]}, for {name}.size()[{dim}]{_ADVICE}")
         return None
     if isinstance(size, _DimHint):
         if size.kind == "STATIC" or (size.kind == "AUTO" and value.shape[dim] in (0, 1)):
@@ -339,7 +351,6 @@ def _size(leaf: int, dim: int, size: Any, value: Any) -> DynamicSize | None:
         return DynamicSize(leaf, dim, f"_auto_{leaf}_{dim}", 1, 0, low, high, True, size.kind == "DYNAMIC")
     root, factor, offset = (size.root, size.factor, size.offset) if isinstance(size, DerivedDim) else (size, 1, 0)
     if not size.min <= value.shape[dim] <= size.max:
-        raise UserError(UserErrorType.CONSTRAINT_VIOLATION,
-                        f"Constraints violated ({size.__name__})! The size {value.shape[dim]} of dimension {dim} is "
-                        f"not in the range [{size.min}, {size.max}]")
+        least, most = max(2, size.min), "int_oo" if size.max >= INFINITY else size.max
+        raise ConstraintViolationError(f"{value.shape[dim]} not in range [{least}, {most}]{_ADVICE}")
     return DynamicSize(leaf, dim, root.__name__, factor, offset, root.min, root.max, False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import importlib
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import flambeau as torch
 
@@ -244,7 +245,10 @@ class ExportedProgram:
         >>> ep.module()(torch.ones(3, 2)).shape
         flambeau.Size([3, 1])
         """
-        return unlifted(self, check_guards)
+        module = unlifted(self, check_guards)
+        for name in ("train", "eval"):
+            setattr(module, name, functools.partial(_refused, name))
+        return module
 
     def run_decompositions(self, decomp_table: dict[Any, Any] | None = None,
                            decompose_custom_triton_ops: bool = False) -> ExportedProgram:
@@ -341,6 +345,10 @@ class GuardsFn(torch.nn.Module):  # type: ignore[misc]
         for condition, text in self._checks:
             if not condition(inputs):
                 raise AssertionError(f"Guard failed: {text}")
+
+
+def _refused(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError(f"Calling {name}() is not supported yet.")
 
 
 def unlifted(ep: ExportedProgram, check_guards: bool) -> GraphModule:

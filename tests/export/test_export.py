@@ -11,7 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau.export.decomposition import functionalized
 from flambeau.export.dynamic_shapes import UserError
-from flambeau.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from flambeau.fx.experimental.symbolic_shapes import ConstraintViolationError, GuardOnDataDependentSymNode
 from flambeau.utils._pytree import tree_leaves
 from tests.export.programs import PROGRAMS
 
@@ -167,6 +167,36 @@ def test_decisions_by_data_are_refused_with_their_line(forward, kind):
 class Pair:
     x: Any
     y: Any
+
+
+@pytest.mark.parametrize(("size", "text"), [
+    (6, r"Static shape constraint of 6 does not match input size of 5, for L\['x'\]\[1\].size\(\)\[0\]"),
+    (torch.export.Dim("rows", min=6), r"5 not in range \[6, int_oo\]"),
+    (torch.export.Dim("rows", max=3), r"5 not in range \[2, 3\]")])
+def test_sizes_of_examples_outside_of_their_ranges(size, text):
+    class Second(torch.nn.Module):
+        def forward(self, x):
+            return x[1] * 2
+
+    with pytest.raises(ConstraintViolationError, match=text):
+        torch.export.export(Second(), ([torch.ones(2), torch.ones(5, 4)],), dynamic_shapes={"x": [None, {0: size}]})
+
+
+def test_parameters_precede_buffers_and_modes_are_fixed():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(1))
+            self.linear = torch.nn.Linear(2, 1)
+
+        def forward(self, x):
+            return self.linear(x) * self.scale
+
+    program = torch.export.export(Scaled(), (torch.ones(3, 2),))
+    assert [*program.state_dict] == ["linear.weight", "linear.bias", "scale"]
+    for name in ("train", "eval"):
+        with pytest.raises(NotImplementedError, match=rf"Calling {name}\(\) is not supported yet\."):
+            getattr(program.module(), name)()
 
 
 @pytest.mark.parametrize("value", [1.5, -1.5])

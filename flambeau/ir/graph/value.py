@@ -467,6 +467,8 @@ class Graph:
         a = self.expand(a, (*batch, *a.shape[-2:]))
         b = self.expand(b, (*batch, *b.shape[-2:]))
         shape = (*batch, a.shape[-2], b.shape[-1])
+        if a.base.op == "constant" and a.shape[-2] == 1 and not a.strides[-1]:
+            a = self.copy(a)  # a state of zeros is multiplied like those of later steps, with weights in one layout
         a, b = self._read_before_copy(a, b)
         return self.reshape(self.make("matmul", (a, b), None, (*a.shape[:-1], b.shape[-1]), a.dtype), shape)
 
