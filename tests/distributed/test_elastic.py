@@ -1,4 +1,4 @@
-"""Processes of launchers: results, failures, output in files and lines that are passed on; events and metrics."""
+"""Processes of launchers: results, failures, output; events, metrics, rendezvous, options from the environment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from flambeau.distributed.argparse_util import check_env, env
-from flambeau.distributed.elastic import events, metrics
+from flambeau.distributed.elastic import events, metrics, rendezvous
 from flambeau.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std, start_processes
 from flambeau.distributed.elastic.multiprocessing.errors import ChildFailedError, ErrorHandler, ProcessFailure, record
 from flambeau.distributed.elastic.multiprocessing.redirects import redirect
 from flambeau.distributed.elastic.multiprocessing.tail_log import TailLog
+from flambeau.distributed.elastic.rendezvous.registry import get_rendezvous_handler
+from flambeau.distributed.elastic.rendezvous.static_tcp_rendezvous import create_rdzv_handler
+from flambeau.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
+from flambeau.distributed.elastic.utils.distributed import get_free_port
 
 
 def said(text, fails):
@@ -149,3 +153,40 @@ def test_options_from_the_environment(monkeypatch):
     parser.add_argument("--loud", action=check_env)
     assert vars(parser.parse_args([])) == {"name": "given", "loud": True}
     assert parser.parse_args(["--name", "other"]).name == "other"
+
+
+def test_parameters_and_handlers_of_rendezvous():
+    parameters = rendezvous.RendezvousParameters("own", "", "job", 1, 2, rank=1, fast="yes", wrong="maybe")
+    assert (parameters.get_as_bool("fast"), parameters.get_as_int("rank"), parameters.get("none", 3)) == (True, 1, 3)
+    with pytest.raises(ValueError, match="option 'wrong' does not represent a valid boolean value"):
+        parameters.get_as_bool("wrong")
+    with pytest.raises(ValueError, match="'own' is not registered"):
+        get_rendezvous_handler(parameters)
+    with pytest.raises(ValueError, match=r"maximum number of rendezvous nodes \(1\)"):
+        rendezvous.RendezvousParameters("static", "", "job", 2, 1)
+    registry = rendezvous.RendezvousHandlerRegistry()
+    registry.register("own", create_rdzv_handler)
+    static = rendezvous.RendezvousParameters("own", "localhost:1", "job", 1, 1, rank=0)
+    with pytest.raises(RuntimeError, match="backend 'static' does not match the requested backend 'own'"):
+        registry.create_handler(static)
+
+
+@pytest.mark.parametrize(("endpoint", "expected"), [
+    (None, ("localhost", 7)), ("host", ("host", 7)), ("host:1", ("host", 1)), ("[::1]", ("::1", 7)),
+    ("host:99999", "must be an integer"), ("a b:1", "must be a dot-separated list")])
+def test_endpoints(endpoint, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            parse_rendezvous_endpoint(endpoint, 7)
+    else:
+        assert parse_rendezvous_endpoint(endpoint, 7) == expected
+
+
+def test_machines_that_know_their_numbers_meet():
+    port = get_free_port()
+    handler = get_rendezvous_handler(rendezvous.RendezvousParameters("static", f"localhost:{port}", "job", 1, 1,
+                                                                     rank=0))
+    info = handler.next_rendezvous()
+    info.store.set("key", "value")
+    assert handler.next_rendezvous().store.get("key") == b"value"
+    assert (info.rank, info.world_size, info.bootstrap_store_info.master_port) == (0, 1, port)
