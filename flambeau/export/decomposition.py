@@ -114,7 +114,8 @@ class _CoreRecorder(OperatorRecorder):
 class Functionalizer:
     """Runs a graph without writes.
 
-    Operators on tensors with dynamic sizes stay as they are: what eager mode takes them apart to depends on sizes.
+    Operators on tensors with dynamic sizes, but `linear` of matrices, stay as they are: what eager mode takes them
+    apart to depends on sizes.
 
     Args:
         program: the exported program.
@@ -220,6 +221,11 @@ class Functionalizer:
                     overload = aten._native_batch_norm_legit_no_training.default
                     args = x, weight, bias, mean, var, momentum, eps
                 return self.call(overload, args, {})[0]
+            if name == "linear" and args[0].dim() == 2 and builder.depends(args, kwargs):
+                x, weight, bias = (*args, kwargs.get("bias"))[:3]
+                turned = self.call(aten.permute.default, (weight, [1, 0]), {})
+                return self.call(aten.mm.default, (x, turned), {}) if bias is None else (
+                    self.call(aten.addmm.default, (bias, x, turned), {}))
             if not builder.depends(args, kwargs):
                 last = next(iter(reversed(builder.graph.nodes)))
                 try:

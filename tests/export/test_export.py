@@ -199,6 +199,16 @@ def test_parameters_precede_buffers_and_modes_are_fixed():
             getattr(program.module(), name)()
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_decomposition_of_linear_with_a_dynamic_batch(bias):
+    module, x = torch.nn.Linear(3, 2, bias=bias), torch.randn(5, 3)
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},)).run_decompositions()
+    targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert targets == ["aten.permute.default", "aten.addmm.default" if bias else "aten.mm.default"]
+    other = torch.randn(7, 3)
+    agree(program.module()(other), module(other))
+
+
 @pytest.mark.parametrize("value", [1.5, -1.5])
 @pytest.mark.parametrize("shape", [(), (1,)])
 def test_both_branches_of_cond(value, shape):
