@@ -60,6 +60,18 @@ def test_a_freed_graph_raises(again):
         again(z)
 
 
+@pytest.mark.parametrize("apply", [
+    lambda x: x[:, torch.tensor([0, 1])], lambda x: x[None, True], lambda x: x[..., torch.tensor([0])],
+    lambda x: x[torch.tensor([0])], lambda x: torch.fft.rfft(x).real], ids=[
+        "dim 1", "bool", "last", "first", "fft"])
+def test_second_pass_fails_whatever_position_the_saved_input_has(apply):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = apply(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
 def test_a_graph_that_saved_nothing_may_be_walked_again():
     x = leaf(1.0, 2.0)
     z = (x + 1).sum()

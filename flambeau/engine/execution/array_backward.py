@@ -97,7 +97,7 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                         grads = step(node, g)
                     except SparseAccess:
                         grads = node.vjp(g, False)
-                if not keep_graph and node.saved0 is not None:
+                if not keep_graph and (node.saved0 is not None or node.saved1 is not None):
                     node.saved0 = FREED
                     node.saved1 = None
                 numbers = node.edge_outputs

@@ -47,8 +47,8 @@ def _r2c_vjp(xp, g, input_shape, dim, normalization, onesided):
     return xp.real(xp._fft_c2c(g, dim=dim, normalization=normalization, forward=False))
 
 
-_fft_r2c.vjp(input=lambda xp, g, input_shape, dim, normalization, onesided: _r2c_vjp(
-    xp, g, input_shape, dim, normalization, onesided))
+_fft_r2c.vjp(input=lambda xp, g, input, dim, normalization, onesided: _r2c_vjp(  # saves it, as PyTorch's node does
+    xp, g, input.shape, dim, normalization, onesided))
 
 
 @linear(name="_fft_c2r", node="FftC2RBackward0", **_OPTIONS)
