@@ -32,6 +32,19 @@ PROGRAMS: dict[str, str] = {
         x[0] = 3
         out.append(kind(x))
     """,
+    "gradients": """
+        x = torch.ones(2, requires_grad=True).as_subclass(Logged)
+        out.append(kind(torch.autograd.grad((x * 2).sum(), x)[0]))
+        out.append(kind(torch.autograd.grad((x * 2).sum(), [x], allow_unused=True)[0]))
+
+        class Other:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__, func is torch.autograd.grad
+
+        out.append(torch.autograd.grad(Other(), Other()))
+        out.append(torch.autograd.grad(torch.ones(2, requires_grad=True).sum(), Other()))
+    """,
     "forms of einsum": """
         class Mode(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -73,7 +73,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             self = wrap(data._array, cls)
             if data._counter is None:
                 data._counter = [0]
-            self._counter, self._inference = data._counter, data._inference
+            self._counter = data._counter
+            if data._inference:  # else `__dict__` would hold it, which packages pass on as arguments
+                self._inference = True
         else:
             detached = data.detach()
             if type(detached) is not type(data):

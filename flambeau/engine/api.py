@@ -39,9 +39,14 @@ class GradientEdge(NamedTuple):
 
 
 def _as_sequence(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, (layer.tensor_class, GradientEdge)):
+    if isinstance(value, (layer.tensor_class, GradientEdge)) or _overrides(value):
         return (value,)
     return tuple(value)
+
+
+def _overrides(value: Any) -> bool:
+    """Whether something that is no tensor overrides functions."""
+    return hasattr(type(value), "__torch_function__") and not isinstance(value, layer.tensor_class)
 
 
 def edge(x: Any) -> tuple[Node, int]:
@@ -238,6 +243,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
                       "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
                       stacklevel=2)
+    for x in (outputs, inputs):
+        if _overrides(x) and layer.note_foreign(type(x)):  # from now on handlers are asked
+            return grad(outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                        is_grads_batched, materialize_grads)
     outputs, inputs = _as_sequence(outputs), _as_sequence(inputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

@@ -25,6 +25,7 @@ class TensorLayer:
     # a rule, whose constants are made on the device of the gradient; None while there is no device
     rule_on_device: Callable[..., Any] | None = None
     make_writable: Callable[[Any], None]  # gives the storage of an array memory of its own if it is shared lazily
+    note_foreign: Callable[[type], bool]  # counts a class with `__torch_function__`; whether it was not counted before
     run_without_overrides: Callable[..., Any]  # a call during which no `__torch_function__` is asked
     has_tangents: Callable[..., bool]  # whether forward-mode tangents propagate, so that gradients need them too
 

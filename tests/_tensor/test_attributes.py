@@ -56,3 +56,19 @@ def test_to_dense_returns_self():
         return x.to_dense() is x
 
     same(program)
+
+
+@pytest.mark.parametrize("make", [
+    lambda torch: torch.nn.Parameter(torch.ones(2)), lambda torch: torch.nn.Parameter(torch.ones(2, device="meta")),
+    lambda torch: torch.nn.Linear(2, 2).to("meta").weight, lambda torch: torch.nn.LayerNorm(2, device="meta").bias,
+    lambda torch: torch.ones(2).view(torch.int32), lambda torch: torch.nn.Linear(2, 2).double().weight,
+    lambda torch: torch.ones(2, dtype=torch.complex64).conj().resolve_conj(),
+])
+def test_the_dictionary_holds_what_the_program_sets(make):
+    """Packages pass `parameter.__dict__` on as arguments of the class."""
+    def program(torch):
+        x = make(torch)
+        x.note = 3
+        return vars(x)
+
+    same(program)

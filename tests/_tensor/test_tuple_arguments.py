@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
+from tests.autograd.differential import same
 
 x = torch.arange(6.).reshape(2, 3)
 
@@ -45,3 +46,29 @@ def test_methods_take_them_one_by_one_and_functions_by_name():
     assert torch.reshape(x.t(), (6,)).tolist() == [0., 3., 1., 4., 2., 5.]
     with pytest.raises(TypeError, match="tile\\(\\)"):
         x.tile(2, dims=(2,))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.squeeze(0, 2), lambda x: x.squeeze(0, 1, -2), lambda x: x.clone().squeeze_(0, 2),
+    lambda x: x.squeeze(0, 0), lambda x: x.squeeze(0, "a"), lambda x: x.squeeze(0, 1.5), lambda x: x.squeeze(0, None),
+    lambda x: x.squeeze(True, 1), lambda x: x.clone().squeeze_(0, True), lambda x: x.squeeze(0, 9),
+    lambda x: x.squeeze((0,), 2), lambda x: x.squeeze(x[0, 0, 0, 0].long(), 2), lambda x: x.count_nonzero(1, 3),
+    lambda x: x.count_nonzero(1, "a"), lambda x: x.hsplit(1, 2), lambda x: x.vsplit(0, 1), lambda x: x[0].dsplit(2, 4),
+    lambda x: x.hsplit(1, "a"), lambda x: x.flip(1, 3), lambda x: x.std(1, 3), lambda x: x.sum_to_size(1, 4, 1, 1),
+])
+def test_methods_with_one_list_of_ints_take_them_one_by_one(call):
+    same(lambda torch: call(torch.arange(24.).reshape(1, 4, 1, 6)))
+
+
+@pytest.mark.parametrize("name", ["squeeze", "count_nonzero", "hsplit"])
+def test_functions_do_not(name):
+    same(lambda torch: getattr(torch, name)(torch.arange(24.).reshape(1, 4, 1, 6), 0, 2))
+
+
+def test_dimensions_one_by_one_have_gradients():
+    def program(torch):
+        x = torch.arange(6.).reshape(1, 6, 1).requires_grad_()
+        x.squeeze(0, 2).pow(2).sum().backward()
+        return x.grad
+
+    same(program)

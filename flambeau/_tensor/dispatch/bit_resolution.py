@@ -23,7 +23,9 @@ def resolved(x: Any) -> Any:
         tracer.on_copy(x, out)
     if x._counter is None:
         x._counter = [0]
-    out._counter, out._inference = x._counter, x._inference
+    out._counter = x._counter
+    if x._inference:
+        out._inference = True
     if x._requires_grad:
         edge = gradient_edge(x)
         if edge is not None:

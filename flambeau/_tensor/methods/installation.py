@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...engine.api import grad
 from ...modes import active_tracer, is_grad_enabled, special
 from ...ops.declare import ELEMENTWISE, REGISTRY
 from ...warning_location import warn_once
@@ -307,3 +308,4 @@ for _name, _method in vars(Tensor).items():  # PyTorch's methods are those of th
     if _method.__class__ is FunctionType and not hasattr(object, _name):
         setattr(TensorBase, _name, _method)
 register_namespace("torch.Tensor.", _overridable)
+register_namespace("torch.autograd.", lambda: {"grad": grad})

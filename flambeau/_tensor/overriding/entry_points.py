@@ -16,6 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ...backends.elementless_array import ElementlessArray
+from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use
 from .dispatch import begin_dispatch, end_dispatch, handles
 from .protocol import (
@@ -307,16 +308,21 @@ def forget_instance(x: Any) -> None:
             end_dispatch(found[1])
 
 
-def note_foreign(cls: type) -> None:
-    """Count a class that is no tensor as a handler for as long as it exists."""
+def note_foreign(cls: type) -> bool:
+    """Count a class that is no tensor as a handler for as long as it exists; whether it was not counted before."""
     key = id(cls)
-    if key not in _foreign:
+    is_new = key not in _foreign
+    if is_new:
         def discard(_: Any) -> None:
             if _foreign.pop(key, None) is not None:
                 end_use()
 
         _foreign[key] = weakref.ref(cls, discard)
         begin_use()
+    return is_new
+
+
+layer.note_foreign = note_foreign
 
 
 _foreign: dict[int, weakref.ref[type]] = {}

@@ -21,7 +21,23 @@ _GUARDED = frozenset(guards.GUARDED_METHODS)
 #: methods with a second tensor that no declaration binds
 _REPORT_OTHER_OBJECTS = frozenset(("inner", "is_same_size", "is_set_to", "kron", "resize_as_", "slice_inverse",
                                    "triangular_solve", "type_as"))
+#: methods whose only parameter by position is a list of ints, unlike the functions of that name, which have a tensor
+#: before it; those of `reshaping` and `joining` that do so themselves are left out
+_TAKE_INTS_ONE_BY_ONE = frozenset(("count_nonzero", "dsplit", "hsplit", "squeeze_", "vsplit"))
 _lock = threading.RLock()
+
+
+def taking_ints_one_by_one(function: Any) -> Any:
+    """A function of a tensor and a list of ints as a method, which PyTorch lets take the ints one by one, too.
+
+    >>> taking_ints_one_by_one(lambda x, dims: dims)("x", 0, 2)
+    (0, 2)
+    """
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, args if len(args) > 1 else args[0], **kwargs) if args else function(self, **kwargs)
+
+    method.__doc__ = function.__doc__
+    return method
 
 
 class LazyMethod:
@@ -44,14 +60,17 @@ class LazyMethod:
     def resolve(self) -> Any:
         """Make the function and put it into the classes, unless another method has taken the place."""
         name = self.name
-        function = another_function(self.make(name, self.argument), name, f"Tensor.{name}")
+        made = self.make(name, self.argument)
+        if name in _TAKE_INTS_ONE_BY_ONE:
+            made = taking_ints_one_by_one(made)
+        function = another_function(made, name, f"Tensor.{name}")
         function = guards.without_out(function, name)
         with _lock:
-            made = vars(TensorBase)[name]
-            if made is not self:  # another thread was first, or a test has put this object back
+            present = vars(TensorBase)[name]
+            if present is not self:  # another thread was first, or a test has put this object back
                 if vars(Tensor).get(name) is self:
-                    setattr(Tensor, name, made)
-                return made
+                    setattr(Tensor, name, present)
+                return present
             if name in _GUARDED:
                 guards.guard(function, "Tensor", name)
             setattr(TensorBase, name, function)  # pickles refer to the base's methods
@@ -97,4 +116,4 @@ def resolve_all() -> None:
             method.resolve()
 
 
-__all__ = ["LazyMethod", "install_lazy_methods", "resolve_all"]
+__all__ = ["LazyMethod", "install_lazy_methods", "resolve_all", "taking_ints_one_by_one"]

@@ -111,7 +111,9 @@ def _view_of_memory(self: Tensor, dtype: Any) -> Tensor:
         return out
     if self._counter is None:
         self._counter = [0]
-    out._counter, out._inference = self._counter, self._inference
+    out._counter = self._counter
+    if self._inference:
+        out._inference = True
     return out
 
 
@@ -332,38 +334,63 @@ def _unfit_dim(name: str, input: Tensor, dim: Any) -> Exception:
         f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
 
 
-def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
-    """The tensor without its dimensions of size 1, or without those in `dim`.
+def _squeezing(of_method: bool) -> Any:
+    """`squeeze`: the method takes dimensions one by one, too."""
+    def squeeze(input: Tensor, dim: Any = None, *others: Any, axis: Any = None) -> Tensor:
+        try:
+            a = input._array
+        except AttributeError as error:
+            return with_other_object(error, squeeze, (input, dim))
+        if others:
+            dim = _one_by_one(input, (dim, *others), axis, of_method)
+        if special[0] and not beside_levels(input):
+            dim = dim if axis is None else axis
+            key = ("_squeeze_all" if dim is None else
+                   "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim")
+            return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
+        if dim is None:
+            if axis is not None:
+                return squeeze(input, axis)  # type: ignore[no-any-return]
+            return _squeeze_all(input, a.squeeze(), a.shape)
+        if isinstance(dim, (tuple, list)):
+            if dim and dim[0].__class__ is bool:
+                raise _unfit_dim("squeeze", input, dim)
+            axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
+            if len(set(axes)) != len(axes):
+                twice = next(d for d in axes if axes.count(d) > 1)
+                raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+            drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
+            return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
+        if dim.__class__ is bool or not hasattr(dim, "__index__"):
+            raise _unfit_dim("squeeze", input, dim)
+        axis = wrap_dim(dim.__index__(), a.ndim)
+        return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
+
+    squeeze.__qualname__ = "squeeze"
+    squeeze.__doc__ = """The tensor without its dimensions of size 1, or without those in `dim`.
 
     >>> import flambeau as torch
     >>> torch.squeeze(torch.ones(1, 2, 1), 0).shape
     flambeau.Size([2, 1])
+    >>> torch.ones(1, 2, 1).squeeze(0, 2).shape
+    flambeau.Size([2])
     """
-    try:
-        a = input._array
-    except AttributeError as error:
-        return with_other_object(error, squeeze, (input, dim))
-    if special[0] and not beside_levels(input):
-        dim = dim if axis is None else axis
-        key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
-        return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
-    if dim is None:
-        if axis is not None:
-            return squeeze(input, axis)
-        return _squeeze_all(input, a.squeeze(), a.shape)
-    if isinstance(dim, (tuple, list)):
-        if dim and dim[0].__class__ is bool:
-            raise _unfit_dim("squeeze", input, dim)
-        axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
-        if len(set(axes)) != len(axes):
-            twice = next(d for d in axes if axes.count(d) > 1)
-            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
-        drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
-        return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
-    if dim.__class__ is bool or not hasattr(dim, "__index__"):
-        raise _unfit_dim("squeeze", input, dim)
-    axis = wrap_dim(dim.__index__(), a.ndim)
-    return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
+    return squeeze
+
+
+def _one_by_one(input: Tensor, dims: tuple[Any, ...], axis: Any, of_method: bool) -> tuple[Any, ...]:
+    """Dimensions that were passed one by one, as a method may; PyTorch's error for others."""
+    from ..argument_errors.messages import METHOD, explained
+
+    named = {} if axis is None else {"axis": axis}
+    error = explained(METHOD, "squeeze", dims, named) if of_method else explained(
+        "torch", "squeeze", (input, *dims), named)
+    if error is not None:
+        raise error
+    return dims
+
+
+squeeze = _squeezing(of_method=False)
 
 
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
@@ -783,7 +810,8 @@ atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 METHODS = {
     "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": _unflatten_method,
-    "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
+    "ravel": ravel, "squeeze": _squeezing(of_method=True), "unsqueeze": unsqueeze, "transpose": transpose,
+    "swapaxes": transpose,
     "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
     "adjoint": adjoint, "expand": expand, "broadcast_to": _broadcast_to, "T": property(_transposed_property),
     "mT": property(_matrix_transposed), "H": property(_hermitian), "mH": property(_matrix_hermitian),
