@@ -20,6 +20,7 @@ from .locations import (
 from .module_versions import check_module_version_greater_or_equal
 from .names import StorageType, _get_layout
 from .old_names import mkdtemp, normalize_storage_type, storage_to_tensor_type
+from .openers import _is_zipfile, _open_file_like, _open_zipfile_reader, _open_zipfile_writer
 from .options import (
     LoadEndianness,
     get_crc32_options,
@@ -35,9 +36,10 @@ from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals
 from .saving import save
 
 __all__ = ["DEFAULT_PROTOCOL", "MAP_LOCATION", "LoadEndianness", "SourceChangeWarning", "StorageType", "_get_layout",
-           "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-           "default_restore_location", "get_crc32_options", "get_default_load_endianness",
-           "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
-           "location_tag", "mkdtemp", "normalize_storage_type", "register_package", "safe_globals", "save",
-           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
-           "storage_to_tensor_type", "validate_cuda_device", "validate_hpu_device"]
+           "_is_zipfile", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer", "add_safe_globals",
+           "check_module_version_greater_or_equal", "clear_safe_globals", "default_restore_location",
+           "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "mkdtemp", "normalize_storage_type",
+           "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+           "set_default_mmap_options", "skip_data", "storage_to_tensor_type", "validate_cuda_device",
+           "validate_hpu_device"]
