@@ -230,3 +230,29 @@ def test_graphs_before_and_after_a_break():
         assert torch.equal(compiled(a, b), step(a, b))
     assert counter.frame_count == 2
     assert counter.op_count == 5
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, i: x[i], lambda x, i: torch.nn.functional.embedding(i, x), lambda x, i: torch.gather(x, 0, i[:, None]),
+    lambda x, i: x.index_select(0, i), lambda x, i: torch.zeros(5, 4).index_add(0, i, x[:3]),
+    lambda x, i: torch.zeros(5, 4).index_put((i,), x[0])], ids=[
+    "getitem", "embedding", "gather", "index_select", "index_add", "index_put"])
+def test_integer_indices_are_no_branches(function):
+    """Indices that are in range do not break the graph of a backend; others raise as in eager code."""
+    called = []
+
+    def backend(graph, inputs):
+        called.append(graph)
+        return graph
+
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    x = torch.arange(20.0).reshape(5, 4)
+    for places in ([0, 2, 4], [0, 2, 4], [1, 1, 3], [4, 3, 0]):
+        i = torch.tensor(places)
+        assert torch.equal(compiled(x, i), function(x, i))
+    assert len(called) == 1
+    outside = torch.tensor([0, 2, 9])
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        function(x, outside)
+    with pytest.raises(expected.type):
+        compiled(x, outside)

@@ -37,7 +37,7 @@ def export(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     if isinstance(f, CompiledFunction):
         f = f.function
     trace, record, result, _ = record_call(f, args, kwargs)
-    if trace.failure is None and trace.data_guards:
+    if trace.failure is None and not all(guard.of_operator for guard in trace.data_guards):
         raise UserError(UserErrorType.DYNAMIC_CONTROL_FLOW, _BRANCH, "cond_operands")
     if trace.failure is not None:
         raise Unsupported(trace.failure)

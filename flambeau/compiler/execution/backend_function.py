@@ -185,9 +185,9 @@ class BackendFunction(CompiledFunction):
         """Why the graph of a call does not stand for it; None if it does."""
         if trace.failure is not None:
             return trace.failure
-        if trace.data_guards:
+        if branches := [guard for guard in trace.data_guards if not guard.of_operator]:
             trace.retry_cost = MAX_TRACES
-            trace.failure = f"a branch that depends on a tensor's elements ({trace.data_guards[0].where})"
+            trace.failure = f"a branch that depends on a tensor's elements ({branches[0].where})"
         elif trace.ran_backward or trace.grad_updates:
             trace.failure = "a backward pass or a gradient that is set, for a backend that compiles graphs of functions"
         return trace.failure

@@ -35,11 +35,17 @@ from .symbolic_scalars import SymbolicParamGroup, SymbolicScalar, concrete
 
 
 class DataGuard(NamedTuple):
-    """A guard on data: the IR value of a condition, its outcome in the trace, and the user's line."""
+    """A guard on data: the IR value of a condition, its outcome in the trace, and the user's line.
+
+    Attributes:
+        of_operator: whether the lowering of an operator assumes it, such as indices that are in range; the program
+            has no branch there.
+    """
 
     value: Value
     outcome: bool
     where: str
+    of_operator: bool = False
 
 
 class Tracer(StorageTracer):
@@ -177,7 +183,7 @@ class Tracer(StorageTracer):
             for out, value in zip(outs, values, strict=True):
                 self.bind(out._array, value)
         for value, outcome in self.graph.conditions[self._num_conditions:]:
-            self.data_guards.append(DataGuard(value, outcome, user_location()))
+            self.data_guards.append(DataGuard(value, outcome, user_location(), of_operator=True))
         self._num_conditions = len(self.graph.conditions)
         self.record_results(op.name, values, outs)
 
