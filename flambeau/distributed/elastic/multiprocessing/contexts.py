@@ -221,7 +221,8 @@ class MultiprocessContext(PContext):
             while not self._pc.join():
                 pass
             self.close()
-            return RunProcsResult(return_values=self._return_values, stdouts=self.stdouts, stderrs=self.stderrs)
+            values = {rank: self._return_values[rank] for rank in range(self.nprocs)}
+            return RunProcsResult(return_values=values, stdouts=self.stdouts, stderrs=self.stderrs)
         except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
             rank = error.error_index
             code = self._pc.processes[rank].exitcode
