@@ -85,14 +85,14 @@ SUITES = (
           ("pytest-rerunfailures", "pytest-random-order", "cloudpickle", "scikit-learn", "pandas", "psutil",
            "numpy", "tensorboard", "matplotlib", "torchmetrics", "jsonargparse[signatures]", "rich", "hydra-core"),
           options=("-k", "not ddp and not fsdp and not distributed and not spawn and not deepspeed"),
-          environment=(("PACKAGE_NAME", "pytorch"),),
+          environment=(("PACKAGE_NAME", "lightning"),),
           scope="strategies, plugins and accelerators of several processes or devices"),
     Suite("timm", "huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d",
           ("tests/test_models.py", "tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py",
            "tests/test_optim.py", "tests/test_scheduler.py", "tests/test_utils.py"),
           ("torchvision==0.28.0", "pyyaml", "huggingface_hub", "safetensors", "expecttest"),  # newer: another torch
           environment=_OFFLINE),
-    Suite("transformers", "huggingface/transformers", "v5.0.0rc1",
+    Suite("transformers", "huggingface/transformers", "v5.2.0",
           tuple(f"tests/models/{model}/test_modeling_{model}.py" for model in
                 ("gpt2", "llama", "bert", "t5", "vit", "whisper", "clip", "mamba", *_MORE_MODELS)),
           ("huggingface_hub>=1.2.1", "tokenizers>=0.22", "parameterized", "httpx", "sentencepiece", "protobuf",

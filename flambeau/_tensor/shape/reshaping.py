@@ -350,7 +350,7 @@ def _squeezing(of_method: bool) -> Any:
             return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
         if dim is None:
             if axis is not None:
-                return squeeze(input, axis)  # type: ignore[no-any-return]
+                return squeeze(input, axis)
             return _squeeze_all(input, a.squeeze(), a.shape)
         if isinstance(dim, (tuple, list)):
             if dim and dim[0].__class__ is bool:
