@@ -27,8 +27,8 @@ class Index:
 WRONG = (
     "torch.all(x, dim=2., keepdim=False)", "torch.all((1, 'a'), dim=0, keepdim=True)", "x.amin(dim=0, keepdim=[1])",
     "x.amin(0, [1])", "torch.amin(x, 0, keepdim=1.5)", "torch.mean(x, dim=[None], keepdim=False)",
-    "torch.mean(x, [None], False)", "torch.mean(x, [None], keepdim=False)", "x.sum(dim='a')",
-    "torch.Tensor.sum(x, 'a')",
+    "torch.mean(x, [None], False)", "torch.mean(x, [None], keepdim=False)", "x.sum(dim='a')", "x.sum(1, 3)",
+    "x.mean(0, 1)", "torch.prod(x, 0, keepdim=1)", "torch.mean(x, 1, 1)", "torch.Tensor.sum(x, 'a')",
     "torch.argmin(x, [1., 2])", "torch.argmin(x, dim=[1., 2])", "torch.argmin(x, 0, 1)", "x.argmax(0, keepdim=1)",
     "torch.max(x, dim='a')", "torch.max(x, dim=0, keepdim='a')", "x.max(keepdim='a', dim=0)",
     "torch.logsumexp(x, dim='a')", "torch.cumsum(x, dim='a')", "torch.cumsum(True, 1)", "torch.std(x, dim='a')",

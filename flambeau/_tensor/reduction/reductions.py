@@ -58,6 +58,8 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 dim = dims(name, dim)
                 if not multiple_dims and dim.__class__ is tuple:
                     raise overload_error(name, dim, *signatures)
+            if keepdim is not False and keepdim is not True:
+                checked_keepdim(name, keepdim)
             if dtype is None and out is None:
                 return reduce_all(input) if dim is None and not keepdim else reduce_dims(input, dim, keepdim, None)
             if dtype is not None:
