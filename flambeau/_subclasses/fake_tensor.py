@@ -26,6 +26,7 @@ from ..backends.elementless_array import WrapperArray, without_elements
 from ..ops.overloads import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
+from ..utils.weak import WeakIdKeyDictionary
 
 
 class DynamicOutputShapeException(RuntimeError):
@@ -400,7 +401,7 @@ class FakeTensorConverter:
 
     def __init__(self, *, copy_data: bool = False, export: bool = False) -> None:
         self.export = export
-        self._made: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._made = WeakIdKeyDictionary()  # a fake tensor lives no longer than its tensor for its sake
         self._memory: dict[int, Any] = {}
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Any, **settings: Any) -> Any:
@@ -411,9 +412,9 @@ class FakeTensorConverter:
             return t
         if t.layout is not devices.strided:
             raise UnsupportedFakeTensorException("sparse tensors")
-        found = self._made.get(id(t))
-        if found is not None and found[0]() is t:
-            return found[1]
+        found = self._made.get(t)
+        if found is not None:
+            return found
         out = _fake(fake_mode, reserved(t._array.shape, t._array.dtype, [
             abs(s) // t._array.itemsize for s in t._array.strides] if t._array.size else None), t._device,
             requires_grad=t._requires_grad)
@@ -421,7 +422,7 @@ class FakeTensorConverter:
 
         if isinstance(t, Parameter):
             out._is_param = True
-        self._made[id(t)] = (weakref.ref(t), out)
+        self._made[t] = out
         return out
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Any, device: Any, **settings: Any) -> Any:

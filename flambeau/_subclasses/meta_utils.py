@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from .._tensor.meta import is_meta, reserved_like
 from .._tensor.overriding.dispatch import without_handlers
 from .._tensor.tensor import wrap
 from ..backends.elementless_array import without_elements
+from ..utils.weak import WeakIdKeyDictionary
 
 
 class MetaConverter:
@@ -32,7 +32,7 @@ class MetaConverter:
     def __init__(self, *, copy_data: bool = False) -> None:
         self.copy_data = copy_data
         self.hit = self.miss = 0
-        self._converted: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._converted = WeakIdKeyDictionary()
 
     def __call__(self, t: Any, shape_env: Any = None, *, callback: Any = None, **settings: Any) -> Any:
         if not isinstance(t, Tensor) or is_meta(t):
@@ -41,16 +41,15 @@ class MetaConverter:
             self.miss += 1
             return NotImplemented
         self.hit += 1
-        found = self._converted.get(id(t))
-        if found is not None and found[0]() is t:
-            return found[1]
+        found = self._converted.get(t)
+        if found is not None:
+            return found
         with without_handlers():
             out = wrap(without_elements(reserved_like(t._array)))
         if t._requires_grad:
             out.requires_grad_()
-        self._converted[id(t)] = (weakref.ref(t), out)
+        self._converted[t] = out
         return out
-
 
     def successful(self) -> bool:
         """Whether tensors were converted, all of them."""

@@ -30,13 +30,7 @@ def of_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
 
 
 def of_argument(argument: Any) -> Exception:
-    """The error of an argument `device=` of the function that is running.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2, device=1.5)
-    Traceback (most recent call last):
-    TypeError: ones(): argument 'device' must be torch.device, not float
-    """
+    """The error of an argument `device=` of the function that is running."""
     site = call_site((*TENSORS, devices.__name__))
     name = "" if site is None else site.name or site.frame.f_code.co_name
     if site is not None and name == "__init__":

@@ -65,7 +65,7 @@ GUARDED_METHODS = (
     "divide", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power", "float_power_", "geometric_",
     "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill", "index_fill_", "index_put", "index_put_",
     "inner", "inverse", "ipu", "is_contiguous", "isclose", "isneginf", "isposinf", "kron", "kthvalue", "ldexp_",
-    "log_normal_", "logcumsumexp", "logdet", "logit_", "logsumexp", "lu_solve", "map2_", "map_", "masked_fill_",
+    "log_normal_", "logcumsumexp", "logdet", "logit_", "lu_solve", "map2_", "map_", "masked_fill_",
     "masked_scatter_", "matrix_exp", "matrix_power", "median", "mode", "moveaxis", "movedim", "mtia", "multinomial",
     "mvlgamma", "mvlgamma_", "nanmean", "nanmedian", "nansum", "narrow", "narrow_copy", "new", "new_empty",
     "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero", "nonzero_static", "normal_", "orgqr",

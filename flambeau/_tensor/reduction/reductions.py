@@ -271,6 +271,7 @@ amin = _over_dims("amin", ())
 _all, _any = repeated(_over_dims("all", None)), repeated(_over_dims("any", None))
 _MISSING = object()
 _logsumexp = _over_dims("logsumexp", None)
+_logsumexp_of_dim = positional_parameters(REGISTRY["logsumexp"])
 
 
 def _bool_reduction(name: str, reduce: Any) -> Any:
@@ -299,19 +300,29 @@ def _bool_reduction(name: str, reduce: Any) -> Any:
 all, any = _bool_reduction("all", _all), _bool_reduction("any", _any)
 
 
-def logsumexp(input: Any, dim: Any = _MISSING, keepdim: bool = False, *, out: Any = None, **numpy_names: Any) -> Any:
+def logsumexp(input: Any, dim: Any = _MISSING, keepdim: bool = False, *more: Any, out: Any = None,
+              **numpy_names: Any) -> Any:
     """The logarithm of the sum of exponentials."""
-    if dim is _MISSING:
-        if "axis" not in numpy_names:
-            raise TypeError('logsumexp() missing 1 required positional arguments: "dim"')
-        dim = None
-    elif dim.__class__ in (tuple, list) and not dim and not keepdim and out is None and input._array.ndim and (
-            input._array.size):
-        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {[1] * input._array.ndim}")
-    if out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
-        raise RuntimeError("logsumexp(): Expected floating point type for result tensor, but got: "
-                           f"{out.dtype.scalar_name}")
-    return _logsumexp(input, dim, keepdim, out=out, **numpy_names)
+    try:
+        if dim.__class__ is int and keepdim is False and out is None and not numpy_names and not more:
+            return _logsumexp_of_dim(input, dim, False)
+        if more or "out" in numpy_names:
+            raise TypeError("logsumexp() takes a tensor, dimensions and keepdim")
+        if dim is _MISSING and "axis" in numpy_names:
+            dim = None
+        elif dim is None or dim is _MISSING:
+            raise TypeError("logsumexp() needs dimensions")
+        elif dim.__class__ in (tuple, list) and not dim and not keepdim and out is None and input._array.ndim and (
+                input._array.size):
+            raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {[1] * input._array.ndim}")
+        if out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
+            raise RuntimeError("logsumexp(): Expected floating point type for result tensor, but got: "
+                               f"{out.dtype.scalar_name}")
+        return _logsumexp(input, dim, keepdim, out=out, **numpy_names)
+    except (TypeError, AttributeError):
+        raise_refusal(refused("logsumexp", (input,), (("dim", dim, _MISSING), ("keepdim", keepdim, False),
+                                                      *more_than(more)), {"out": out, **numpy_names}))
+        raise
 
 
 def _arg_extremum(name: str) -> Any:

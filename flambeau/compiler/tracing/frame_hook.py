@@ -37,7 +37,8 @@ _USER, _LIBRARY, _INTERNAL = range(3)
 _NAME = __name__.partition(".")[0]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 #: folders of this package that may read and write files: the caches
-_CACHING = tuple(_PACKAGE + folder + os.sep for folder in ("compiler", "ir", "codegen", "runtime", "backends"))
+_CACHING = tuple(_PACKAGE + folder + os.sep for folder in (
+    "compiler", "ir", "codegen", "runtime", "backends", os.path.join("_tensor", "argument_errors")))
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _SITE_PACKAGES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("purelib", "platlib"))
