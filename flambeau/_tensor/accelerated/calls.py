@@ -29,8 +29,8 @@ Implementation = Callable[..., Any]
 #: device's memory (None: it has none), and the arguments; it returns NotImplemented to let the implementation run
 HANDLERS: dict[str, Callable[[Implementation, device | None, tuple[Any, ...], dict[str, Any]], Any]] = {}
 
-#: functions that run functions of the user's, which make tensors where the user says
-RUN_FUNCTIONS = frozenset(("torch.Tensor.backward", "torch.Tensor.map_", "torch.Tensor.apply_"))
+#: functions that run functions of the user's (hooks among them), which make tensors where the user says
+RUN_FUNCTIONS = frozenset(("torch.Tensor.backward", "torch.autograd.grad", "torch.Tensor.map_", "torch.Tensor.apply_"))
 #: how names of accessors of attributes end
 CHANGE_ATTRIBUTES = (".__get__", ".__set__", ".__delete__")
 
