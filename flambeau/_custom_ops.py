@@ -64,7 +64,7 @@ def impl(qualname: str, *, device_types: str | Iterable[str] = ("cpu", "cuda"), 
 
 
 def impl_abstract(qualname: str, *, func: Any = None) -> Any:
-    """Register an operator's function of shapes; usable as a decorator."""
+    """Register an operator's fake kernel; usable as a decorator."""
     return register_fake(qualname, func, _stacklevel=2)
 
 

@@ -316,7 +316,7 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None,
                   _stacklevel: int = 1, allow_override: bool = True) -> Any:
-    """Register an operator's function of shapes; usable as a decorator.
+    """Register an operator's fake kernel; usable as a decorator.
 
     >>> import flambeau as torch
     >>> @torch.library.custom_op("examples::first_rows", mutates_args=())
@@ -513,7 +513,7 @@ class OpCheckError(Exception):
 def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
             test_utils: str | Sequence[str] = _TESTS, raise_exception: bool = True, atol: Any = None,
             rtol: Any = None) -> dict[str, Any]:
-    """Check an operator on sample arguments: its schema, its derivative and its function of shapes.
+    """Check an operator on sample arguments: its schema, its derivative and its fake kernel.
 
     Args:
         op: the operator.
@@ -592,7 +592,7 @@ def _check_autograd(overload: OpOverload, args: Any, kwargs: Any) -> None:
 
 
 def _check_fake(overload: OpOverload, args: Any, kwargs: Any) -> None:
-    """The function of shapes returns what the kernel returns."""
+    """The fake kernel returns what the kernel returns."""
     kernels = getattr(overload, "kernel", None)
     if not isinstance(kernels, OperatorKernels) or kernels.fake is None:
         return

@@ -126,7 +126,7 @@ class CustomOp:
         return register
 
     def impl_abstract(self, _stacklevel: int = 2) -> Callable[..., Any]:
-        """Register the function of shapes; a decorator.
+        """Register the fake kernel; a decorator.
 
         Raises:
             RuntimeError: there is one, or the operator is a function of others.

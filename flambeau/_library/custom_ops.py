@@ -67,7 +67,7 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Register the function of shapes; usable as a decorator."""
+        """Register the fake kernel; usable as a decorator."""
         self._kernels.fake = fn
         return fn
 

@@ -1,4 +1,4 @@
-"""The context of a running function of shapes, which it asks for sizes that depend on data."""
+"""The context of a running fake kernel, which it asks for sizes that depend on data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-#: what `get_ctx` calls; None outside functions of shapes
+#: what `get_ctx` calls; None outside fake kernels
 _getter: ContextVar[Callable[[], Any] | None] = ContextVar("fake_impl_context", default=None)
 
 
@@ -42,12 +42,12 @@ def get_ctx() -> Any:
 
 
 def has_ctx() -> bool:
-    """Whether a function of shapes runs on fake tensors."""
+    """Whether a fake kernel runs on fake tensors."""
     return _getter.get() is not None
 
 
 class FakeImplCtx:
-    """What `get_ctx` gives a function of shapes.
+    """What `get_ctx` gives a fake kernel.
 
     Args:
         refuse: raises the error of a size that depends on data.
@@ -78,11 +78,11 @@ class FakeImplCtx:
 
 
 def refusing_getter(name: str, function: Any) -> Callable[[], NoReturn]:
-    """What `get_ctx` calls while an operator's function of shapes runs on meta tensors.
+    """What `get_ctx` calls while an operator's fake kernel runs on meta tensors.
 
     Args:
         name: the operator.
-        function: its function of shapes.
+        function: its fake kernel.
     """
     def refuse() -> NoReturn:
         code = getattr(function, "__code__", None)

@@ -64,7 +64,7 @@ class OperatorKernels:
     Attributes:
         by_key: dispatch key -> kernel.
         backward, setup_context: the derivative, if one is registered.
-        fake: the function of shapes, on tensors without elements.
+        fake: the fake kernel, on tensors without elements.
         vmap: the batching rule: `(info, in_dims, *args) -> (outputs, out_dims)`.
         handlers: class of a subclass or mode -> what it does with the operator.
         autocast_dtypes: device type -> the dtype that inputs are cast to under autocast.
@@ -147,7 +147,7 @@ class OperatorKernels:
                               structure)
 
     def compute(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Run the handler of a mode or subclass, the kernel, or for tensors without elements the function of shapes."""
+        """Run the handler of a mode or subclass, the kernel, or for tensors without elements the fake kernel."""
         found = [] if no_dispatch.get() else handling_inputs(args)
         if not no_dispatch.get() and (found or dispatch_modes.get()):
             return self._ask(found, args, named)
@@ -160,7 +160,7 @@ class OperatorKernels:
             return self._run(fake, args, named)
 
     def _run(self, kernel: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Run a kernel or the function of shapes; write counters of written arguments."""
+        """Run a kernel or the fake kernel; write counters of written arguments."""
         schema = self.overload._schema
         with EnableTorchFunction():
             if self.records_itself:
@@ -212,7 +212,7 @@ class OperatorKernels:
         return any(key in self.by_key for key in _COMPOSITE_KEYS)
 
     def _meta_kernel(self) -> Callable[..., Any]:
-        """The function of shapes.
+        """The fake kernel.
 
         Raises:
             NotImplementedError, RuntimeError: there is none (PyTorch's text).

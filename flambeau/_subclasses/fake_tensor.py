@@ -46,7 +46,7 @@ class DataDependentOutputException(RuntimeError):
 
 
 class UnsupportedOperatorException(RuntimeError):
-    """An operator has no function of shapes (`torch.library.register_fake`)."""
+    """An operator has no fake kernel (`torch.library.register_fake`)."""
 
     def __init__(self, func: OpOverload) -> None:
         super().__init__(func)
@@ -351,7 +351,7 @@ class FakeTensorMode(TorchDispatchMode):
         """An operator on meta tensors.
 
         Raises:
-            UnsupportedOperatorException: a custom operator without a function of shapes.
+            UnsupportedOperatorException: a custom operator without a fake kernel.
         """
         if getattr(func, "kernel", None) is not None:
             custom = kernels_of(func)

@@ -497,7 +497,7 @@ def trace_program(mod: Any, args: Any, kwargs: Any, builder: GraphBuilder) -> An
         raise UserError(UserErrorType.DYNAMIC_CONTROL_FLOW, f"{error}.{_where(error)}") from error
     except UnsupportedOperatorException as error:
         raise UserError(UserErrorType.ANTI_PATTERN,
-                        f"Operator {error.func} has no function of shapes: register one with torch.library."
+                        f"Operator {error.func} has no fake kernel: register one with torch.library."
                         f"register_fake.{_where(error)}") from error
     finally:
         active_export.reset(token)

@@ -1,4 +1,4 @@
-"""`torch.distributed.elastic.metrics`: numbers about a job, and who gets them."""
+"""`torch.distributed.elastic.metrics`: metrics of a job, and their handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers about a job, by group, and who gets them."""
+"""Metrics of a job, by group, and the handlers that receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.elastic.rendezvous`: how the launchers of several machines meet."""
+"""`torch.distributed.elastic.rendezvous`: rendezvous of the launchers of several machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the launchers of several machines meet: handlers, their parameters, and a registry of them."""
+"""Rendezvous: handlers, their parameters, and the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handlers that there are: "static", and those of programs."""
+"""The registry of rendezvous handlers: "static", and those that a program registers."""
 
 from __future__ import annotations
 

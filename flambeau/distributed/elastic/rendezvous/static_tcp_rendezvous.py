@@ -1,4 +1,4 @@
-"""Machines that know their numbers and where the first one is."""
+"""The static rendezvous: ranks of machines and the address of the first one are given."""
 
 from __future__ import annotations
 
