@@ -28,6 +28,8 @@ WRONG = (
     "torch.all(x, dim=2., keepdim=False)", "torch.all((1, 'a'), dim=0, keepdim=True)", "x.amin(dim=0, keepdim=[1])",
     "x.amin(0, [1])", "torch.amin(x, 0, keepdim=1.5)", "torch.mean(x, dim=[None], keepdim=False)",
     "torch.mean(x, [None], False)", "torch.mean(x, [None], keepdim=False)", "x.sum(dim='a')", "x.sum(1, 3)",
+    "x.sum(torch.tensor([1, 0]))", "x.any(torch.tensor([1]))", "torch.permute(x, torch.tensor([1, 0]))",
+    "torch.tile(x, range(2))", "torch.permute(x, {0, 1})",
     "x.mean(0, 1)", "torch.prod(x, 0, keepdim=1)", "torch.mean(x, 1, 1)", "torch.Tensor.sum(x, 'a')",
     "torch.argmin(x, [1., 2])", "torch.argmin(x, dim=[1., 2])", "torch.argmin(x, 0, 1)", "x.argmax(0, keepdim=1)",
     "torch.max(x, dim='a')", "torch.max(x, dim=0, keepdim='a')", "x.max(keepdim='a', dim=0)",
@@ -71,7 +73,8 @@ COMPOSED = ("torch.square(True)", "torch.square(input=True)", "torch.selu(1)", "
             "x.slogdet()", "torch.slogdet(x)", "torch.Tensor.slogdet(x)", "torch.linalg.solve(torch.eye(3), x.sum())",
             "F.batch_norm(x[0], None, None, training=True)")
 #: calls that are right, though rarely seen
-RIGHT = ("x.sum((Index(),))", "torch.eye(2, requires_grad=None)",
+RIGHT = ("x.sum((Index(),))", "x.sum(torch.tensor([[1]]))", "x.std(torch.tensor([1]))",
+         "torch.eye(2, requires_grad=None)",
          "torch.var_mean(x, [Index()])", "x.to(True)", "x.to(False, True)",
          "torch.histogram(x)[0].sum()", "F.one_hot(i, np.int64(3))", "F.one_hot(i, torch.tensor(3))",
          "x.size(np.int64(1))", "x.stride(torch.tensor(1))", "F.relu6(x, True)",

@@ -54,6 +54,10 @@ def _element(value: Any) -> int | None:
 _ONE_SIGNATURE = frozenset(("amax", "amin", "logsumexp", "nansum", "nanmean"))
 
 
+#: reductions over one dimension that take several, or all, by other overloads
+_OF_ONE_DIM = frozenset(("all", "any", "prod"))
+
+
 def dims(name: str, dim: Any, *signatures: str) -> Any:
     """The argument `dim` of a reduction as an int, a tuple of ints or None.
 
@@ -73,8 +77,9 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
                             f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
         return result
     index = as_index(dim)
-    if index is None and isinstance(dim, Tensor) and dim._array.ndim == 1 and dim._array.dtype.kind in "iu":
-        return dims(name, tuple(dim))  # a sequence of integers, too
+    if index is None and name not in _OF_ONE_DIM and isinstance(dim, Tensor) and dim._array.size == 1 and (
+            dim._array.dtype.kind in "iu"):
+        return int(dim)  # where a list is expected, a tensor of one element is a number whatever its shape
     if index is None:
         if name in _ONE_SIGNATURE:
             raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, not {type_name(dim)}")

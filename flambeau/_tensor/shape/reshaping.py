@@ -55,8 +55,11 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
     """A sequence of sizes or dimensions as ints; elements may be any objects with `__index__`.
 
     Raises:
-        TypeError: an element is not an integer.
+        TypeError: they are no list or tuple, or an element is not an integer.
     """
+    if not isinstance(values, (tuple, list)):
+        raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+                        f"{type(values).__name__}")
     result = []
     for i, v in enumerate(values):
         if v.__class__ is int:
