@@ -14,6 +14,7 @@ from ...backends.compiled.thresholds import CASTS, COPIES, NARROW_CASTS
 from ...backends.elementless_array import ElementlessArray, elementless_used
 from ...backends.numpy.memory import address, copy_as, is_contiguous, suggested_memory_format
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name
+from ...devices import device as device_type
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
 from ...kernels.memory_format import with_preserved_strides
@@ -72,7 +73,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
 
 
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
+       memory_format: Any = None, **others: Any) -> Tensor:
     """This tensor with another dtype or device; itself if nothing changes and `copy` is False.
 
     Args:
@@ -91,14 +93,32 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html
     """
-    if not kwargs and len(args) == 1 and args[0].__class__ is dtype_type:
-        return _converted(self, args[0], False, None)
-    device, dtype, non_blocking, copy, memory_format = parse_to(args, kwargs)
-    if device is not None:
-        target = devices.storage_device(device)
+    place, kind, usual = device, dtype, False  # the usual forms need no parser
+    if args:
+        first = args[0].__class__
+        if first is dtype_type:
+            if len(args) == 1 and dtype is None and device is None:
+                kind, usual = args[0], True
+        elif (first is str or first is device_type) and device is None:
+            if len(args) == 1:
+                place, usual = args[0], True
+            elif len(args) == 2 and dtype is None:
+                (place, kind), usual = args, True
+    elif device is None or device.__class__ is str or device.__class__ is device_type:
+        usual = True
+    if not usual or others or copy.__class__ is not bool or non_blocking.__class__ is not bool or not (
+            kind is None or kind.__class__ is dtype_type) or not (
+            memory_format is None or memory_format.__class__ is devices.memory_format):
+        named = {"device": device, "dtype": dtype, "memory_format": memory_format}
+        others.update((name, value) for name, value in named.items() if value is not None)
+        others.update((name, value) for name, value in (("non_blocking", non_blocking), ("copy", copy))
+                      if value is not False)
+        place, kind, non_blocking, copy, memory_format = parse_to(args, others)
+    if place is not None:
+        target = devices.storage_device(place)
         if target is not self._device:
-            return _moved(self, target, dtype, memory_format, non_blocking)
-    return _converted(self, dtype, copy, memory_format)
+            return _moved(self, target, kind, memory_format, non_blocking)
+    return _converted(self, kind, copy, memory_format)
 
 
 def _moved(self: Tensor, target: devices.device, dtype: Any, memory_format: Any, non_blocking: bool) -> Tensor:

@@ -122,7 +122,7 @@ class ConversionMixin:
                 return t.to(device, non_blocking=non_blocking, **keywords)
             if device is None:
                 return t.to(cast, non_blocking=non_blocking, **keywords)
-            return t.to(device, cast, non_blocking, **keywords)
+            return t.to(device, cast, non_blocking=non_blocking, **keywords)
 
         try:
             return self._apply(convert)
