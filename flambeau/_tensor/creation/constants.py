@@ -416,7 +416,7 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
         if not isinstance(size[0], (tuple, list)):
             raise TypeError(f"{name}(): argument 'size' must be tuple of ints")  # a guard says more
     dtype = named.pop("dtype", None) or self.dtype
-    device, requires_grad = _device_for_new(self, named.pop("device", None)), named.pop("requires_grad", False)
+    device, requires_grad = device_for_new(self, named.pop("device", None)), named.pop("requires_grad", False)
     layout = named.pop("layout", None) or self.layout
     if named:
         if named.pop("pin_memory", False):
@@ -430,7 +430,7 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
     return _per_example(self, _filled(fill, size, name, dtype, device, requires_grad))
 
 
-def _device_for_new(self: Tensor, device: Any) -> Any:
+def device_for_new(self: Tensor, device: Any) -> Any:
     """The device of a new tensor with the properties of another one, whatever the context's."""
     if device is None and (ambient[0] is not None or self._array.__class__ is MetaArray):
         return self._device
@@ -487,7 +487,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Ten
     (1, 2)
     """
     named["dtype"] = named.get("dtype") or self.dtype
-    named["device"] = _device_for_new(self, named.get("device"))
+    named["device"] = device_for_new(self, named.get("device"))
     if special[0] and not isinstance(self._array, np.ndarray):
         from ..dispatch.batched_tensor import make_batched
 
@@ -516,7 +516,7 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
     if size.__class__ is int:
         raise TypeError("new_full(): argument 'size' (position 1) must be tuple of ints, not int")
     return _per_example(self, _filled(fill_value, (size,), "new_full", dtype or self.dtype,
-                                      _device_for_new(self, device), requires_grad))
+                                      device_for_new(self, device), requires_grad))
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
@@ -527,7 +527,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, devi
     >>> torch.tensor([1.]).new_tensor([2, 3])
     tensor([2., 3.])
     """
-    device = _device_for_new(self, device)
+    device = device_for_new(self, device)
     if isinstance(data, Tensor) and is_meta(data):
         return tensor(data, dtype=dtype or self.dtype, device=self._device if device is None else device,
                       requires_grad=requires_grad)

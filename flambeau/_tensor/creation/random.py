@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import devices, dtypes
+from ... import dtypes
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...modes import special
 from ..meta import is_meta
 from ..tensor import Tensor, wrap
 from . import direct_draws
-from .constants import empty_like
+from .constants import device_for_new, empty_like
 from .draws import draw_in_vmap, generator_on, in_vmap, new_sample, sample, sample_like, wrap_sample
 from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse
 from .generators import Generator, lock
@@ -221,8 +221,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     d = dtype or input.dtype
     if special[0] and in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if device is None and devices.ambient[0] is not None:
-        device = input._device
+    device = device_for_new(input, device)
     if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     if device is not None:
@@ -256,8 +255,7 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     d = dtype or input.dtype
     if special[0] and in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if device is None and devices.ambient[0] is not None:
-        device = input._device
+    device = device_for_new(input, device)
     if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     if device is not None:
@@ -292,8 +290,7 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     first, last = _integer(low), _integer(high)
     if special[0] and in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if device is None and devices.ambient[0] is not None:
-        device = input._device
+    device = device_for_new(input, device)
     if makes_meta(device) if device is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     if device is not None:

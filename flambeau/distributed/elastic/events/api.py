@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from typing import ClassVar, Self
 
 __all__ = ["Event", "EventMetadataValue", "EventSource", "NodeState", "RdzvEvent"]
 
@@ -27,8 +28,35 @@ class NodeState(str, Enum):  # noqa: UP042
     FAILED = "FAILED"
 
 
+class _Record:
+    """Fields that are written as JSON and read again; `_ENUMERATION` names the one that is a member, and of what."""
+
+    _ENUMERATION: ClassVar[tuple[str, type[Enum]]]
+
+    def __str__(self) -> str:
+        return self.serialize()
+
+    @classmethod
+    def deserialize(cls, data: str | Self) -> Self:
+        """The event of a text.
+
+        Args:
+            data: what `serialize` has returned; an event is returned as it is.
+        """
+        if isinstance(data, cls):
+            return data
+        fields = json.loads(data)  # type: ignore[arg-type]
+        name, members = cls._ENUMERATION
+        fields[name] = members[fields[name]]
+        return cls(**fields)
+
+    def serialize(self) -> str:
+        """The event as JSON."""
+        return json.dumps(asdict(self))  # type: ignore[call-overload]
+
+
 @dataclass
-class Event:
+class Event(_Record):
     """Something that has happened in a job.
 
     Args:
@@ -43,34 +71,16 @@ class Event:
     True
     """
 
+    _ENUMERATION = "source", EventSource
+
     name: str
     source: EventSource
     timestamp: int = 0
     metadata: dict[str, EventMetadataValue] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        return self.serialize()
-
-    @staticmethod
-    def deserialize(data: str | Event) -> Event:
-        """The event of a text.
-
-        Args:
-            data: what `serialize` has returned; an event is returned as it is.
-        """
-        if isinstance(data, Event):
-            return data
-        fields = json.loads(data)
-        fields["source"] = EventSource[fields["source"]]
-        return Event(**fields)
-
-    def serialize(self) -> str:
-        """The event as JSON."""
-        return json.dumps(asdict(self))
-
 
 @dataclass
-class RdzvEvent:
+class RdzvEvent(_Record):
     """Something that has happened in a rendezvous.
 
     Args:
@@ -90,6 +100,8 @@ class RdzvEvent:
     '1 of 2'
     """
 
+    _ENUMERATION = "node_state", NodeState
+
     name: str
     run_id: str
     message: str
@@ -100,23 +112,3 @@ class RdzvEvent:
     rank: int | None = None
     local_id: int | None = None
     error_trace: str = ""
-
-    def __str__(self) -> str:
-        return self.serialize()
-
-    @staticmethod
-    def deserialize(data: str | RdzvEvent) -> RdzvEvent:
-        """The event of a text.
-
-        Args:
-            data: what `serialize` has returned; an event is returned as it is.
-        """
-        if isinstance(data, RdzvEvent):
-            return data
-        fields = json.loads(data)
-        fields["node_state"] = NodeState[fields["node_state"]]
-        return RdzvEvent(**fields)
-
-    def serialize(self) -> str:
-        """The event as JSON."""
-        return json.dumps(asdict(self))
