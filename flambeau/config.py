@@ -24,8 +24,8 @@ IN_PYTORCH = {
     **dict.fromkeys((f"_tensor.creation.{name}" for name in (
         "distributions", "generators", "random", "random_fills")), "_C"),
     "_tensor.creation.sobol": "quasirandom",
-    "_tensor.dispatch.batched_tensor": "_C._functorch", "_tensor.dispatch.custom_function": "autograd.function",
-    "_tensor.dispatch.custom_node": "autograd.function", "_tensor.dispatch.dual_tensors": "autograd.forward_ad",
+    "_tensor.dispatch.batched_tensor": "_C._functorch", "_tensor.custom_functions.function": "autograd.function",
+    "_tensor.custom_functions.node": "autograd.function", "_tensor.dispatch.dual_tensors": "autograd.forward_ad",
     "_tensor.linalg.decompositions": "_C", "_tensor.overriding.protocol": "_C", "_tensor.parameter": "nn.parameter",
     "_tensor.memory.pickling": "_utils", "_tensor.memory.reductions": "multiprocessing.reductions",
     "_tensor.return_types": "return_types",

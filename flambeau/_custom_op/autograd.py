@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from .._library.kernels import _AutoDispatchBelowAutograd
 from .._tensor import Tensor
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from ..engine.grad_mode import is_grad_enabled
 from ..ops.schemas import FunctionSchema
 from ..trees import tree_flatten, tree_leaves, tree_map, tree_unflatten

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from .._tensor.meta import is_meta
 from .._tensor.overriding.dispatch import ask, dispatch_modes, handling_inputs, no_dispatch
 from .._tensor.overriding.protocol import DisableTorchFunction, EnableTorchFunction

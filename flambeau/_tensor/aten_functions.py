@@ -14,7 +14,8 @@ from ..ops.declare import REGISTRY
 from ..warning_location import always, user_stacklevel
 from .argument_errors.out_arguments import check_records_nothing
 from .dispatch.apply import apply
-from .dispatch.binding import public_function, write_out
+from .dispatch.out_tensors import write_out
+from .dispatch.public_functions import public_function
 from .linalg.norms import check_norm_dtype
 from .tensor import Tensor, wrap
 

@@ -17,7 +17,7 @@ from ..engine.tensor_interface import layer
 from ..lazy_modules import FUNCTIONS, OPERATOR_NAMES
 from ..ops.declare import REGISTRY
 from .argument_errors import guards
-from .dispatch.binding import public_function
+from .dispatch.public_functions import public_function
 from .overriding.entry_points import another_function
 from .overriding.other_objects import reports_other_objects
 
@@ -131,7 +131,7 @@ def __getattr__(name: str) -> Any:
         _load_operator(key)
         return _namespace[name]
     if name.endswith("_") and not name.startswith("_"):
-        from .dispatch.binding import inplace_function
+        from .dispatch.public_functions import inplace_function
         from .overriding.entry_points import another_function
         from .tensor import Tensor
 

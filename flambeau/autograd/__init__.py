@@ -20,7 +20,8 @@ _LAZY = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_coun
           "_force_original_view_tracking": "flambeau.engine.policies",
           "set_multithreading_enabled": "flambeau.engine.policies",
           "NestedIOFunction": "flambeau.autograd.function",
-          "Function": "flambeau._tensor.dispatch.custom_function", "SavedTensor": "flambeau.engine.saved.saved_tensors",
+          "Function": "flambeau._tensor.custom_functions.function",
+          "SavedTensor": "flambeau.engine.saved.saved_tensors",
           "Variable": "flambeau.autograd.variable", "_is_checkpoint_valid": "flambeau.autograd.variable",
           "_profiler_enabled": "flambeau.autograd.profiler", "kineto_available": "flambeau.autograd.profiler",
           "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tensor.dispatch.custom_function import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
+from .._tensor.custom_functions.function import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
 
 
 class InplaceFunction(Function):

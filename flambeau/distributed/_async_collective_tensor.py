@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import Tensor
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from ..c10d.work import Work
 from ..engine.grad_mode import grad_mode
 from ..trees import tree_map

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tensor import Tensor
 from .._tensor import functions as _functions
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from .._tensor.overriding.dispatch import dispatch_modes
 from .._tensor.tensor import wrap
 from ..c10d.collective_counts import functional

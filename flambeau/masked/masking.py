@@ -8,7 +8,7 @@ from typing import Any
 from .. import devices, dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from .identities import _reduction_identity
 from .maskedtensor.core import MaskedTensor, is_masked_tensor
 from .sparse_layouts import LAYOUTS, canonical_mask, where_sparse

@@ -21,7 +21,7 @@ from .._tensor.creation.generators import (
     restore_device_states,
     set_rng_state,
 )
-from .._tensor.dispatch.custom_function import Function
+from .._tensor.custom_functions.function import Function
 from ..engine.api import backward as run_backward
 from ..engine.engine import reaches_all_leaves
 from ..engine.grad_mode import enable_grad, grad_mode

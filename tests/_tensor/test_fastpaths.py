@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau._tensor.dispatch.binding import public_function
+from flambeau._tensor.dispatch.public_functions import public_function
 from flambeau._tensor.fastpath.unary_with_parameters import keyword_parameters
 from flambeau.modes import special
 from flambeau.ops.declare import REGISTRY

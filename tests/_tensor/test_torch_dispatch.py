@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau._tensor.dispatch import binding
+from flambeau._tensor.dispatch import public_functions
 from flambeau._tensor.overriding import dispatch as handlers
 from flambeau.modes import dispatch_in_use, level_count, special
 from flambeau.utils._python_dispatch import TorchDispatchMode
@@ -281,7 +281,7 @@ def test_tensors_without_memory_leave_others_on_the_fast_paths(monkeypatch: pyte
     wrapper = Wrapper(x)
     assert (special[0], level_count[0]) == (before[0] + 1, before[1] + 1)
     assert torch.equal((wrapper * 2 + x).t()[1].inner, (x * 3).t()[1])
-    monkeypatch.setattr(binding, "apply", None)  # the general path's
+    monkeypatch.setattr(public_functions, "apply", None)  # the general path's
     assert torch.equal(x + x, 2 * x)
     assert torch.softmax(x, 1).shape == torch.exp(x).shape == (2, 3)
     del wrapper

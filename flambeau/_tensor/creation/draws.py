@@ -21,10 +21,10 @@ from ...kernels.memory_format import empty_in_layout, with_preserved_strides
 from ...modes import active_tracers, device_memory, inference_used, special
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
-from ..dispatch.binding import give_shape
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, record_underived
+from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write
 from ..meta import is_meta, meta_array, reserved
 from ..tensor import Tensor, wrap

@@ -14,7 +14,7 @@ from ...dtypes import dtype as dtype_type
 from ...modes import special
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
-from ..dispatch.binding import give_shape
+from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap
 from ..shape.resizing import resize_
 from ..tensor import Tensor

@@ -16,7 +16,8 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
-from ..dispatch.binding import copy_out, public_function, resize_out, write_out
+from ..dispatch.out_tensors import copy_out, resize_out, write_out
+from ..dispatch.public_functions import public_function
 from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor

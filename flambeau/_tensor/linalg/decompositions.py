@@ -20,8 +20,9 @@ from ...shapes import are_vectors, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
-from ..dispatch.binding import copy_out, public_function, write_out
 from ..dispatch.handlers import host_elements
+from ..dispatch.out_tensors import copy_out, write_out
+from ..dispatch.public_functions import public_function
 from ..fastpath.repeated_calls import repeated
 from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped

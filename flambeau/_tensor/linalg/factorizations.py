@@ -8,7 +8,8 @@ from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function, write_out
+from ..dispatch.out_tensors import write_out
+from ..dispatch.public_functions import public_function
 from ..return_types import _FIELDS, named, result_class
 from ..tensor import Tensor
 from .decompositions import _first_failure

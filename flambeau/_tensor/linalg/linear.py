@@ -23,8 +23,8 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import unfit
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import as_view, gradient_fix
+from ..dispatch.public_functions import public_function
 from ..fastpath.levels import beside_levels
 from ..tensor import INFERENCE, Tensor
 from .matmul import (

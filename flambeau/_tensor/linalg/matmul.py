@@ -26,8 +26,9 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
-from ..dispatch.binding import public_function, write_out
 from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.out_tensors import write_out
+from ..dispatch.public_functions import public_function
 from ..fastpath.levels import beside_levels, beside_vmap
 from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped

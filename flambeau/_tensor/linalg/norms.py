@@ -19,7 +19,7 @@ from ..argument_errors.messages import explained
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
-from ..dispatch.binding import copy_out, write_out
+from ..dispatch.out_tensors import copy_out, write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.repeated_calls import repeated

@@ -16,9 +16,9 @@ from ...warning_location import warn_once
 from .. import functions, printing
 from ..creation import from_data
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function
 from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import inplace_fast_path
+from ..dispatch.public_functions import public_function
 from ..memory import access as memory
 from ..memory import dlpack, pickling
 from ..memory import reductions as process_reductions

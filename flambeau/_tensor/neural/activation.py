@@ -13,9 +13,9 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.type_names import not_a_tensor
 from ..creation.constants import empty
 from ..dispatch.apply import apply
-from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.handlers import handlers
 from ..dispatch.promotion import check_dtype_supported
+from ..dispatch.public_functions import inplace_function, public_function
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.repeated_calls import repeated
 from ..meta import is_meta

@@ -15,7 +15,7 @@ from ...warning_location import alert_not_deterministic
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
-from ..dispatch.binding import write_out
+from ..dispatch.out_tensors import write_out
 from ..fastpath.repeated_calls import repeated
 from ..meta import lacks_elements
 from ..tensor import INFERENCE, Tensor, wrap

@@ -11,7 +11,7 @@ from ...lazy_modules import FUNCTIONS, METHODS, OPERATOR_NAMES
 from ...ops.declare import REGISTRY
 from .. import functions
 from ..argument_errors import guards
-from ..dispatch.binding import inplace_function
+from ..dispatch.public_functions import inplace_function
 from ..tensor import Tensor, TensorBase
 from .entry_points import another_function
 from .other_objects import reports_other_objects

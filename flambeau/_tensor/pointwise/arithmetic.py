@@ -13,8 +13,8 @@ from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.promotion import result_type
+from ..dispatch.public_functions import inplace_function, public_function
 from ..fastpath.repeated_calls import repeated, repeated_in_place
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor

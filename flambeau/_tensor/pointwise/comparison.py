@@ -14,7 +14,7 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import unfit
 from ..argument_errors.type_names import not_a_tensor
-from ..dispatch.binding import public_function
+from ..dispatch.public_functions import public_function
 from ..meta import is_meta, no_meta_kernel
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read

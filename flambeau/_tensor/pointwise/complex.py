@@ -13,7 +13,7 @@ from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function
+from ..dispatch.public_functions import public_function
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 

@@ -15,7 +15,8 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import not_a_tensor, type_name
 from ..dispatch.apply import apply
-from ..dispatch.binding import inplace_function, public_function, write_out
+from ..dispatch.out_tensors import write_out
+from ..dispatch.public_functions import inplace_function, public_function
 from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor
 

@@ -12,7 +12,8 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function, write_out
+from ..dispatch.out_tensors import write_out
+from ..dispatch.public_functions import public_function
 from ..fastpath.by_arity import unary
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import values_and_indices

@@ -13,7 +13,8 @@ from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import public_function, resize_out, write_out
+from ..dispatch.out_tensors import resize_out, write_out
+from ..dispatch.public_functions import public_function
 from ..fastpath.by_arity import unary
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters, values_and_indices

@@ -8,7 +8,7 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
-from ..dispatch.binding import resize_out, write_out
+from ..dispatch.out_tensors import resize_out, write_out
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 from .dims import check_dtype_of_out, converted, one_dim

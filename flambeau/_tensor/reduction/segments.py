@@ -13,7 +13,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
-from ..dispatch.binding import write_out
+from ..dispatch.out_tensors import write_out
 from ..return_types import result_class
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read

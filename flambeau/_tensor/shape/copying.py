@@ -25,11 +25,11 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import not_a_tensor, type_name
 from ..dispatch.apply import apply
-from ..dispatch.binding import write_out
 from ..dispatch.bit_resolution import resolved
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
+from ..dispatch.out_tensors import write_out
 from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, lacks_elements, make_meta

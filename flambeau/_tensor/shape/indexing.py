@@ -39,10 +39,10 @@ from ...modes import (
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function
 from ..dispatch.bit_resolution import resolved
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
+from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function

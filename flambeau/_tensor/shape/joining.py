@@ -24,8 +24,9 @@ from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
-from ..dispatch.binding import check_out, public_function, write_out
 from ..dispatch.handlers import handlers, host_elements
+from ..dispatch.out_tensors import check_out, write_out
+from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
 from ..fastpath.repeated_calls import repeated

@@ -21,8 +21,8 @@ from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
-from ..dispatch.binding import public_function
 from ..dispatch.interception import notify_operator
+from ..dispatch.public_functions import public_function
 from ..fastpath.known_views import known_views
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function

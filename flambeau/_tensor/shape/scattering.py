@@ -22,9 +22,11 @@ from ..creation.constants import full_like
 from ..creation.from_data import finished
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
-from ..dispatch.binding import bind, inplace_function, public_function, write_out
+from ..dispatch.binding import bind
 from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import apply_inplace, overwrite
+from ..dispatch.out_tensors import write_out
+from ..dispatch.public_functions import inplace_function, public_function
 from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked, prepare_write
 from ..fastpath.repeated_calls import repeated
 from ..meta import lacks_elements

@@ -14,10 +14,10 @@ from ...shapes import wrap_dim
 from ..argument_errors.guards import raise_refusal, refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
-from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
 from ..dispatch.inplace import set_history
 from ..dispatch.interception import notify_operator
+from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.known_views import known_views
 from ..memory.storage import storage_offset as storage_offset_of

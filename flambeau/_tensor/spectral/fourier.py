@@ -10,7 +10,7 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
-from ..dispatch.binding import write_out
+from ..dispatch.out_tensors import write_out
 from ..pointwise.complex import conj
 from ..tensor import Tensor
 from .arguments import check_input, check_points, normalization, one_dim, promoted, resized, shape_and_dims

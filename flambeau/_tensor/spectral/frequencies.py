@@ -10,7 +10,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.sequences import check_out_size
-from ..dispatch.binding import write_out
+from ..dispatch.out_tensors import write_out
 from ..tensor import Tensor
 from .arguments import check_input, one_dim
 

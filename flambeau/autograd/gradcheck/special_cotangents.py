@@ -10,7 +10,7 @@ from typing import Any
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.creation.generators import Generator
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
 from ..._tensor.dispatch.vmap_gradients import vmap_over_cotangents
 from ...engine.api import grad

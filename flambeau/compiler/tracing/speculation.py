@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.creation.generators import default_generator
-from ..._tensor.dispatch.custom_node import FunctionNode
+from ..._tensor.custom_functions.node import FunctionNode
 from ...engine.nodes.op_node import OpNode
 from ...engine.saved.saved_tensors import Packed
 from ...ir.graph.value import Unsupported

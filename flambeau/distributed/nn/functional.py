@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as _functions
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ...c10d.reduce_op import ReduceOp
 from .. import collectives as dist
 from ..groups.queries import get_rank, get_world_size

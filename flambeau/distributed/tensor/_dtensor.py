@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ..._tensor import Tensor
 from ..._tensor import functions as _functions
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ..._tensor.memory.pickling import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from ..._tensor.meta import mark_meta, reserved
 from ..._tensor.overriding.dispatch import without_handlers

@@ -9,7 +9,7 @@ from typing import Any
 from ... import devices, dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ..._tensor.overriding.default_handler import run_and_convert
 from ...engine.engine import current_graph_task_id
 from ...warning_location import user_stacklevel

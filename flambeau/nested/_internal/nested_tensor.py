@@ -15,8 +15,8 @@ import numpy as np
 from ... import devices
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.custom_function import Function
-from ..._tensor.dispatch.custom_node import FunctionNode
+from ..._tensor.custom_functions.function import Function
+from ..._tensor.custom_functions.node import FunctionNode
 from ..._tensor.memory.pickling import _rebuild_from_type_v2
 from ..._tensor.meta import reserved
 from ..._tensor.tensor import wrap

@@ -15,7 +15,7 @@ from typing import Any
 from ... import devices, dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ..._tensor.memory.pickling import _rebuild_nested_tensor
 from ..._tensor.meta import reserved
 from ..._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled

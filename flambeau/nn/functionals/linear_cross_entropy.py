@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 from ...dtypes import C_NAMES, bfloat16, float16, float32, int64
 from .loss import cross_entropy
 

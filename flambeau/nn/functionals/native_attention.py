@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.binding import write_out
+from ..._tensor.dispatch.out_tensors import write_out
 from ...amp.state import is_autocast_enabled
 from ...backends.pytorch import mha_enabled
 from ...dtypes import bool_

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.custom_functions.function import Function
 
 __all__ = ["CrossMapLRN2d"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...._tensor import Tensor
-from ...._tensor.dispatch.custom_function import Function
+from ...._tensor.custom_functions.function import Function
 from ....engine.engine import queue_callback
 from ....engine.grad_mode import grad_mode
 from ....nn.modules.module import Module

@@ -105,7 +105,7 @@ def _identity_function() -> Any:
     """The identity `Function` that gives the inputs, or the outputs, of a module call one common node."""
     global _IDENTITY
     if _IDENTITY is None:
-        from ...._tensor.dispatch.custom_function import Function
+        from ...._tensor.custom_functions.function import Function
 
         class BackwardHookFunction(Function):
             @staticmethod

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from ...modes import special
 from ...trees import broadcast_to, tree_flatten
-from ..tensor import Tensor
-from .batched_tensor import (
+from ..dispatch.batched_tensor import (
     BatchedTensor,
     Level,
     active_levels,
@@ -24,8 +23,9 @@ from .batched_tensor import (
     set_levels,
     vmap_levels,
 )
-from .custom_node import FunctionCtx, FunctionNode
-from .custom_recording import apply_function
+from ..tensor import Tensor
+from .node import FunctionCtx, FunctionNode
+from .recording import apply_function
 
 _SEE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 

@@ -29,10 +29,10 @@ from ...engine.saved.version_counters import WRITES
 from ...engine.tensor_interface import layer
 from ...modes import device_memory, special
 from ...warning_location import user_stacklevel
+from ..dispatch.handlers import handlers
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 from ..views.history import wrap_output
-from .handlers import handlers
 
 #: shape and dtype of an output; None where it is no tensor
 Meta = tuple[tuple[int, ...], np.dtype] | None

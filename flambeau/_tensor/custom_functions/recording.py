@@ -18,15 +18,15 @@ from ...modes import (
     special,
     transform_stack,
 )
+from ..dispatch.forward_mode import strip_levels, tangent_levels
+from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.handlers import handlers
+from ..dispatch.interception import notify_custom_function
 from ..overriding.dispatch import hold_handlers
 from ..tensor import Tensor
-from .custom_node import FunctionNode
-from .custom_outputs import attach_outputs
-from .custom_tangents import push_function_tangents
-from .forward_mode import strip_levels, tangent_levels
-from .gradient_edge import gradient_edge
-from .handlers import handlers
-from .interception import notify_custom_function
+from .node import FunctionNode
+from .outputs import attach_outputs
+from .tangents import push_function_tangents
 
 
 def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

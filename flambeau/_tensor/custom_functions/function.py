@@ -15,11 +15,11 @@ from ...engine.nodes.node import NodeType
 from ...engine.nodes.unsupported_derivatives import delayed_error
 from ...modes import active_transforms, special, transform_stack
 from ...trees import tree_flatten
+from ..dispatch.batched_tensor import is_batched
 from ..tensor import Tensor, set_requires_grad
-from .batched_tensor import is_batched
-from .custom_node import NO_BACKWARD, FunctionCtx, FunctionNode
-from .custom_recording import apply_function
-from .vmap_functions import apply_batched_function
+from .batching import apply_batched_function
+from .node import NO_BACKWARD, FunctionCtx, FunctionNode
+from .recording import apply_function
 
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.tensor_interface import layer
+from ..dispatch.forward_mode import set_tangent, strip_levels, tangent_of
 from ..tensor import Tensor
-from .custom_node import FunctionNode
-from .forward_mode import set_tangent, strip_levels, tangent_of
+from .node import FunctionNode
 
 _NOT_IN_PLACE = (
     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "

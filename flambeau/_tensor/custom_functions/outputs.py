@@ -9,12 +9,12 @@ from typing import Any
 from ...engine.grad_mode import no_grad
 from ...modes import active_tracer, special
 from ...warning_location import user_stacklevel
+from ..dispatch.graph_recording import as_view
+from ..dispatch.inplace import rebase_history
+from ..dispatch.write_checks import check_writable
 from ..overriding.dispatch import handles
 from ..tensor import Tensor, wrap
-from .custom_node import FunctionNode
-from .graph_recording import as_view
-from .inplace import rebase_history
-from .write_checks import check_writable
+from .node import FunctionNode
 
 _DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "

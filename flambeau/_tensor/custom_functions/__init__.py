@@ -1,0 +1,1 @@
+"""Custom functions: `autograd.Function`, its node, and how a call is recorded, batched and given tangents."""
