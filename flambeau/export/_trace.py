@@ -29,7 +29,8 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..ops.overloads import OpOverload
 from ..utils._pytree import GetAttrKey, MappingKey, SequenceKey, tree_flatten, tree_flatten_with_path, tree_unflatten
-from .dynamic_shapes import INFINITY, DynamicSize, combined_arguments, dynamic_sizes, value_ranges
+from .dynamic_shapes import INFINITY, combined_arguments, value_ranges
+from .dynamic_sizes import DynamicSize, dynamic_sizes
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
@@ -268,8 +269,9 @@ class _Trace:
         """
         leaves, spec = tree_flatten((self.args, self.kwargs))
         shapes = {i: self._shapes_of(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
-        resized = [leaf.new_empty(shapes[i][1]) if any(each.leaf == i for each in self.sizes) else leaf
-                   for i, leaf in enumerate(leaves)]
+        made: dict[Any, Any] = {}  # a tensor that is several inputs stays one
+        resized = [made.setdefault((id(leaf), shapes[i][1]), leaf.new_empty(shapes[i][1]))
+                   if any(each.leaf == i for each in self.sizes) else leaf for i, leaf in enumerate(leaves)]
         args, kwargs = tree_unflatten(resized, spec)
         other = _Trace(self.mod, args, kwargs, [], self.settings)
         other._traced()
@@ -317,7 +319,9 @@ class _Trace:
                 break
             name = node.meta.get("constant")
             if name is not None:
-                self.constants[name] = self.builder.constants[name]
+                value = self.builder.constants[name]
+                for alias in self.builder.constant_names.get(id(value), [name]):
+                    self.constants[alias] = value
                 specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name))
             else:
                 spec = next(others)
@@ -335,7 +339,7 @@ class _Trace:
             for prefix, module in mod.named_modules(remove_duplicate=False):
                 for name, value in vars(module).items():
                     if isinstance(value, torch.Tensor):
-                        builder.constant_names[id(value)] = f"{prefix}.{name}".strip(".")
+                        builder.constant_names.setdefault(id(value), []).append(f"{prefix}.{name}".strip("."))
             for registry, kind in (("_parameters", InputKind.PARAMETER), ("_buffers", InputKind.BUFFER)):
                 self._lift(registry, kind, swapped)
             args, kwargs = self._lift_inputs()

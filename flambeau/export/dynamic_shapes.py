@@ -6,9 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..compiler.errors import ConstraintViolationError, UserErrorType
 from ..compiler.errors import UserError as UserError
-from ..utils._pytree import tree_flatten_with_path, tree_leaves
+from ..utils._pytree import (
+    BUILTIN_TYPES,
+    SUPPORTED_NODES,
+    _get_node_type,
+    tree_map,
+)
 
 __all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "ValueRanges", "dims",
            "refine_dynamic_shapes_from_suggested_fixes"]
@@ -16,7 +20,7 @@ __all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "ValueRa
 #: the largest size of a dimension without a bound
 INFINITY = 2**63 - 1
 #: what PyTorch's errors of constraints end with
-_ADVICE = ("\n\nThe error above occurred when calling torch.export.export. If you would like to view some more "
+ADVICE = ("\n\nThe error above occurred when calling torch.export.export. If you would like to view some more "
            "information about this error, and get a list of all other errors that may occur in your export call, you "
            "can replace your `export()` call with `draft_export()`.")
 
@@ -192,10 +196,8 @@ class ShapesCollection:
 
     def dynamic_shapes(self, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """The argument `dynamic_shapes` for arguments of a module."""
-        from ..utils._pytree import tree_map
-
         bound = combined_arguments(m, args, kwargs)
-        return {name: tree_map(lambda x: self._shapes.get(id(x)), value) for name, value in bound.items()}
+        return {name: _shapes_like(lambda x: self._shapes.get(id(x)), value) for name, value in bound.items()}
 
 
 class AdditionalInputs:
@@ -230,8 +232,6 @@ class AdditionalInputs:
 
     def dynamic_shapes(self, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """The argument `dynamic_shapes` for arguments of a module."""
-        from ..utils._pytree import tree_map
-
         first = combined_arguments(m, args, kwargs)
         others = [combined_arguments(m, *example) for example in self._examples]
 
@@ -241,7 +241,27 @@ class AdditionalInputs:
             return tuple(Dim.DYNAMIC if any(o.shape[i] != n for o in alternatives) else None
                          for i, n in enumerate(x.shape))
 
-        return {name: tree_map(shape_of, value, *(o[name] for o in others)) for name, value in first.items()}
+        return {name: _shapes_like(shape_of, value, *(o[name] for o in others)) for name, value in first.items()}
+
+
+def _shapes_like(shape_of: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """What a function says of each leaf, in the form of `dynamic_shapes`: registered classes are lists of children."""
+    children = registered_children(value)
+    if children is not None:
+        value, others = children, tuple(map(registered_children, others))
+
+    def visit(leaf: Any, *same: Any) -> Any:
+        return shape_of(leaf, *same) if registered_children(leaf) is None else _shapes_like(shape_of, leaf, *same)
+
+    return tree_map(visit, value, *others, is_leaf=lambda x: registered_children(x) is not None)
+
+
+def registered_children(value: Any) -> list[Any] | None:
+    """The children of an object of a registered class; None for Python's own containers and for leaves."""
+    kind = _get_node_type(value)
+    if kind in BUILTIN_TYPES or kind not in SUPPORTED_NODES:
+        return None
+    return list(SUPPORTED_NODES[kind].flatten_fn(value)[0])
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
@@ -268,89 +288,3 @@ def combined_arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | N
             raise
         return {**{f"arg{i}": x for i, x in enumerate(args)}, **(kwargs or {})}
     return dict(bound.arguments)
-
-
-class DynamicSize(NamedTuple):
-    """A dimension of an input leaf that may differ: what the program calls it, and its range."""
-
-    leaf: int
-    dim: int
-    root: str
-    factor: int
-    offset: int
-    min: int
-    max: int
-    hint: bool
-    required: bool = False
-
-
-def dynamic_sizes(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> list[DynamicSize]:
-    """The dynamic dimensions of the leaves of arguments.
-
-    Raises:
-        UserError: `dynamic_shapes` has another structure than the arguments.
-    """
-    if dynamic_shapes is None:
-        return []
-    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(f, args, kwargs)
-    bound = combined_arguments(f, args, kwargs)
-    if isinstance(dynamic_shapes, (tuple, list)):
-        if len(dynamic_shapes) != len(bound):
-            raise UserError(UserErrorType.INVALID_INPUT,
-                            f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has "
-                            f"{len(bound)} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements")
-        dynamic_shapes = dict(zip(bound, dynamic_shapes, strict=True))
-    elif set(dynamic_shapes) != set(bound):
-        raise UserError(UserErrorType.INVALID_INPUT,
-                        "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
-                        f"{list(bound)} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you "
-                        "could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
-                        "`inputs`.")
-    leaves = tree_flatten_with_path((args, kwargs))[0]
-    position = {id(x): i for i, (_, x) in reversed(list(enumerate(leaves)))}
-    found: list[DynamicSize] = []
-
-    def visit(value: Any, shape: Any, name: str) -> None:
-        if shape is None:
-            return
-        if hasattr(value, "shape") and hasattr(value, "dim"):
-            items = shape.items() if isinstance(shape, dict) else enumerate(shape)
-            for dim, size in items:
-                made = _size(position[id(value)], dim, size, value, name)
-                if made is not None:
-                    found.append(made)
-            return
-        if isinstance(value, dict):
-            for key, child in value.items():
-                visit(child, shape[key] if isinstance(shape, dict) else shape, f"{name}[{key!r}]")
-        elif isinstance(value, (list, tuple)):
-            if not isinstance(shape, (list, tuple)) or len(shape) != len(value):
-                raise UserError(UserErrorType.INVALID_INPUT,
-                                "Detected mismatch between the structure of `inputs` and `dynamic_shapes`")
-            for i, (child, one) in enumerate(zip(value, shape, strict=True)):
-                visit(child, one, f"{name}[{i}]")
-        elif tree_leaves(shape) and not isinstance(value, (int, float)):
-            raise UserError(UserErrorType.INVALID_INPUT, f"Cannot associate shape {shape} with non-tensor {value!r}")
-
-    for name, value in bound.items():
-        visit(value, dynamic_shapes[name], f"L[{name!r}]")
-    return found
-
-
-def _size(leaf: int, dim: int, size: Any, value: Any, name: str) -> DynamicSize | None:
-    if size is None or isinstance(size, int) or size is Dim.STATIC:
-        if size.__class__ is int and size != value.shape[dim]:
-            raise ConstraintViolationError(f"Static shape constraint of {size} does not match input size of "
-                                           f"{value.shape[dim]}, for {name}.size()[{dim}]{_ADVICE}")
-        return None
-    if isinstance(size, _DimHint):
-        if size.kind == "STATIC" or (size.kind == "AUTO" and value.shape[dim] in (0, 1)):
-            return None
-        low, high = size.min or 0, INFINITY if size.max is None else size.max
-        return DynamicSize(leaf, dim, f"_auto_{leaf}_{dim}", 1, 0, low, high, True, size.kind == "DYNAMIC")
-    root, factor, offset = (size.root, size.factor, size.offset) if isinstance(size, DerivedDim) else (size, 1, 0)
-    if not size.min <= value.shape[dim] <= size.max:
-        least, most = max(2, size.min), "int_oo" if size.max >= INFINITY else size.max
-        raise ConstraintViolationError(f"{value.shape[dim]} not in range [{least}, {most}]{_ADVICE}")
-    return DynamicSize(leaf, dim, root.__name__, factor, offset, root.min, root.max, False)

@@ -31,7 +31,8 @@ from ..ops import aten
 from ..ops.overloads import OpOverload, namespace_of
 from ..utils._pytree import tree_flatten, tree_unflatten, treespec_dumps, treespec_loads
 from . import graph_signature as signatures
-from .dynamic_shapes import DynamicSize, value_ranges
+from .dynamic_shapes import value_ranges
+from .dynamic_sizes import DynamicSize
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
 from .tracing.expressions import Expression

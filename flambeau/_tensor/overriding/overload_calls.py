@@ -21,7 +21,7 @@ from ..dispatch.write_checks import warn_of_resize
 from ..tensor import Tensor, wrap
 from .aten_arguments import asked, aten_overload, declared, operator_call, output_positions
 from .entry_points import in_use
-from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call
+from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call, skips_next
 
 #: public functions that differ from the operator of the name
 _DECLARED_FIRST = frozenset(("slice", "softmax", "index", "unfold", "expand", "view", "permute", "reshape", "select",
@@ -74,6 +74,9 @@ def overridden(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return NotImplemented
     state = disabled.get()
     if state == ALL_DISABLED:
+        return NotImplemented
+    if skips_next.get():
+        skips_next.set(False)
         return NotImplemented
     found = overloaded_in_call(args, kwargs) if state == ENABLED else []
     return ask_handlers(op, str(op), found, args, kwargs) if found or function_modes.get() else NotImplemented

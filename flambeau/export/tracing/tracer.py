@@ -42,7 +42,7 @@ class GraphBuilder:
 
     Attributes:
         constants: name -> tensor that is neither a parameter nor a buffer.
-        constant_names: id of a tensor -> its name, where it is an attribute of a module.
+        constant_names: id of a tensor -> its names, where it is an attribute of modules; the first is the constant's.
     """
 
     def __init__(self, mode: FakeTensorMode, lanes: int = 1) -> None:
@@ -50,7 +50,7 @@ class GraphBuilder:
         self.traced: dict[int, tuple[Any, TracedTensor]] = {}
         self.nodes: dict[int, tuple[Any, Node]] = {}
         self.constants: dict[str, Any] = {}
-        self.constant_names: dict[int, str] = {}
+        self.constant_names: dict[int, list[str]] = {}
         self.constant_tensors: dict[int, tuple[Any, TracedTensor]] = {}
         self.first_input: Node | None = None
         self.last_placeholder: Node | None = None
@@ -83,7 +83,12 @@ class GraphBuilder:
         Args:
             shapes: its shape in each lane; default: its own.
         """
-        first = self.mode.from_tensor(value)
+        if isinstance(value, FakeTensor) and value.fake_mode is not self.mode:
+            # an example of shapes alone: its metadata in the mode of the trace
+            first = self.mode.fake_tensor_converter.from_meta_and_device(self.mode, value, value.device)
+            first._requires_grad = value.requires_grad
+        else:
+            first = self.mode.from_tensor(value)
         if shapes is None:
             return self.tensor((first,) * self.lanes)
         lanes = [first]
@@ -123,7 +128,7 @@ class GraphBuilder:
         found = self.constant_tensors.get(id(value))
         if found is not None:
             return found[1]
-        name = name or self.constant_names.get(id(value))
+        name = name or next(iter(self.constant_names.get(id(value), ())), None)
         if name is None:
             name = f"lifted_tensor_{self.lifted}"
             self.lifted += 1
@@ -155,7 +160,7 @@ class GraphBuilder:
         def convert(x: Any) -> Any:
             if not isinstance(x, torch.Tensor) or isinstance(x, TracedTensor):
                 return x
-            if isinstance(x, FakeTensor):
+            if isinstance(x, FakeTensor) and x.fake_mode is self.mode:
                 found = self.traced.get(id(x))
                 return found[1] if found is not None else self.tensor((x,) * self.lanes)
             return self.constant(x)
