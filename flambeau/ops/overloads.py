@@ -130,6 +130,13 @@ class OpOverloadPacket:
         return list(self._overloads)
 
     @property
+    def op(self) -> OpOverloadPacket:
+        """What runs it: the packet."""
+        return self
+
+    _op = op
+
+    @property
     def _overload_names(self) -> list[str]:
         return ["" if name == "default" else name for name in self._overloads]
 

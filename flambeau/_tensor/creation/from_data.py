@@ -27,6 +27,7 @@ from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..memory.storage import TypedStorage, UntypedStorage, attach_storage
 from ..meta import is_meta, make_meta, mark_meta, reserved_like
+from ..overriding.dispatch import handles
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
 
@@ -734,7 +735,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.d
 
 def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
     """`torch.Tensor(...)`; a subclass called with a tensor returns `as_subclass` of it."""
-    if cls is Tensor or not args or not isinstance(args[0], Tensor):
+    if not args or not isinstance(args[0], Tensor) or (cls is Tensor and not handles(type(args[0]))):
         return legacy_constructor(cls, dtypes.get_default_dtype(), *args, **kwargs)
     return args[0].as_subclass(cls)
 

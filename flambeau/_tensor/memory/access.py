@@ -18,7 +18,7 @@ from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.batched_tensor import BatchedTensor, detach_batched
 from ..dispatch.promotion import result_type as promoted_type
 from ..meta import NO_DATA, is_meta
-from ..overriding.dispatch import is_wrapper
+from ..overriding.dispatch import handles, is_wrapper
 from ..overriding.other_objects import with_other_object
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..shape.lazy_clones import make_writable
@@ -403,6 +403,8 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise RuntimeError("cls must be a type that inherits from Tensor")
     result = layer.functions._alias(self)
+    if handles(type(self)):
+        return _as_made(result, cls)
     out = wrap(result._array, cls)
     out._requires_grad, out._node = result._requires_grad, result._node
     out._base, out._counter = result._base, result._counter
@@ -414,9 +416,21 @@ def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, *, dispa
                    dispatch_device: bool = False, dispatch_layout: bool = False,
                    device_for_backend_keys: Any = None) -> Any:
     """An instance of a subclass on the same memory, without a graph."""
-    out = wrap(data._array, cls)
+    out = _as_made(data.detach(), cls) if handles(type(data)) else wrap(data._array, cls)
     out._requires_grad = require_grad
     return out
+
+
+def _as_made(made: Tensor, cls: type) -> Any:
+    """What a handler of `__torch_dispatch__` made, as an instance of a class; it keeps its own.
+
+    Raises:
+        RuntimeError: its own class is not derived from it.
+    """
+    if isinstance(made, cls):
+        return made
+    raise RuntimeError(f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated "
+                       f"to a python object of type {type(made).__name__} which is not a subclass of the requested type")
 
 
 def _always_false(name: str, doc: str) -> Any:

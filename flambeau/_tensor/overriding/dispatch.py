@@ -14,6 +14,7 @@ from typing import Any
 
 from ...backends.elementless_array import ElementlessArray
 from ...modes import dispatch_in_use, grad_mode, level_count, special
+from .protocol import CLASSMETHOD
 
 
 class _DisabledDispatch:
@@ -184,7 +185,10 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
         if modes:
             mode_token = dispatch_modes.set(modes[:-1])
             try:
-                result = modes[-1].__torch_dispatch__(func, types, args, kwargs)
+                handler = modes[-1].__torch_dispatch__
+                if getattr(handler, "__self__", None) is type(modes[-1]):
+                    raise RuntimeError(CLASSMETHOD.format("__torch_dispatch__"))
+                result = handler(func, types, args, kwargs)
             finally:
                 dispatch_modes.reset(mode_token)
             if result is not NotImplemented:

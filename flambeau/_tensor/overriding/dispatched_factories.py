@@ -9,6 +9,7 @@ from ...backends.elementless_array import WrapperArray, without_elements
 from ...devices import CPU
 from ...devices import device as device_of
 from ...engine.tensor_interface import layer
+from ...shapes import contiguous_strides
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, note_wrapper, without_handlers
@@ -66,7 +67,13 @@ def _sized(name: str) -> Any:
 
 
 def _like(name: str) -> Any:
-    return _asking(lambda input, *args: (f"{name}.default", (input, *args)), device=False)
+    return _asking(lambda input, *args, fill_value=None: (
+        f"{name}.default", (input, *args) if fill_value is None else (input, fill_value)), device=False)
+
+
+def _randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None) -> tuple[str, tuple[Any, ...]]:
+    given = (*(x for x in (low,) if x is not None), *args, *(x for x in (high,) if x is not None))
+    return f"randint_like.{'low_dtype' if len(given) == 2 else 'default'}", (input, *given)
 
 
 def _new(name: str) -> Any:
@@ -171,7 +178,8 @@ below_overrides.update({
     **{f"torch.{name}": _sized(f"{name}.{'memory_format' if name == 'empty' else 'default'}")
        for name in ("zeros", "ones", "empty", "rand", "randn")},
     **{f"torch.{name}": _like(name) for name in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",
-                                                 "full_like", "randint_like")},
+                                                 "full_like")},
+    "torch.randint_like": _asking(_randint_like, device=False),
     **{f"torch.Tensor.{name}": _new(name) for name in ("new_zeros", "new_ones", "new_empty", "new_full")},
     "torch.full": _asking(lambda size, fill_value: ("full.default", (list(size), fill_value))),
     "torch.arange": _stepped("arange"), "torch.randint": _asking(_randint),
@@ -191,6 +199,14 @@ below_overrides.update({
 })
 
 
+def _addresses(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """A tensor whose elements nobody touches; of more than the memory has, addresses alone."""
+    try:
+        return layer.functions.empty(shape, dtype=dtype)
+    except MemoryError:
+        return layer.functions.empty(shape, dtype=dtype, device="meta")
+
+
 def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
                            memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                            pin_memory: bool = False, requires_grad: bool = False,
@@ -200,22 +216,21 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
     """A tensor of a subclass without elements of its own; its `__torch_dispatch__` computes every operator.
 
     Raises:
-        RuntimeError: the class has no `__torch_dispatch__`.
+        TypeError: the class has no `__torch_dispatch__`.
     """
     if not handles(cls):
-        raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
-    functions = layer.functions
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     shape, offset = tuple(size), storage_offset or 0
     with without_handlers():
         if strides is None and not offset:
-            memory = functions.empty(shape, dtype=dtype)
+            memory = _addresses(shape, dtype)
             if memory_format is not None:
                 memory = memory.contiguous(memory_format=memory_format)
         else:
             if strides is None:
-                strides = functions.empty(shape, dtype=dtype).stride()
+                strides = contiguous_strides(shape)
             last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else -1
-            memory = functions.empty(offset + last + 1, dtype=dtype).as_strided(shape, tuple(strides), offset)
+            memory = _addresses((offset + last + 1,), dtype).as_strided(shape, tuple(strides), offset)
     out = wrap(without_elements(memory._array, WrapperArray), cls)
     out._requires_grad = requires_grad
     note_wrapper(out)

@@ -212,6 +212,11 @@ def _accepts(op: Any, inputs: list[Any]) -> bool:
     return True
 
 
+#: operators that take numbers for each of their tensors
+_NUMBERS_FOR_TENSORS = frozenset((
+    "add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide", "floor_divide"))
+
+
 def resolve(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpOverload:
     """The overload of a packet that the arguments fit.
 
@@ -227,6 +232,9 @@ def resolve(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, A
         except RuntimeError:
             continue
         types = {a.name: a.type_name for a in schema.arguments}
+        if packet.__name__ in _NUMBERS_FOR_TENSORS:
+            bound = {name: value for name, value in bound.items()
+                     if types[name] != "Tensor" or not isinstance(value, (int, float, complex))}
         if all(_fits(value, types[name]) for name, value in bound.items()):
             return overload
     raise RuntimeError(f"{packet._qualified_op_name}() received an invalid combination of arguments: none of its "

@@ -147,6 +147,10 @@ def innermost_mode_left() -> Iterator[Any]:
         function_modes.reset(token)
 
 
+#: the refusal of a mode whose handler does not know the mode
+CLASSMETHOD = "Defining your mode's `{}` as a classmethod is not supported, please make it a plain method"
+
+
 def ask_handlers(func: Callable[..., Any], name: str, overloaded: list[Any], args: tuple[Any, ...],
                  *named: Any) -> Any:
     """The result of the first handler that returns one.
@@ -162,7 +166,10 @@ def ask_handlers(func: Callable[..., Any], name: str, overloaded: list[Any], arg
     mode = None
     if disabled.get() != ALL_DISABLED and function_modes.get():
         with innermost_mode_left() as mode:
-            result = mode.__torch_function__(func, types, args, *named)
+            handler = mode.__torch_function__
+            if getattr(handler, "__self__", None) is type(mode):
+                raise RuntimeError(CLASSMETHOD.format("__torch_function__"))
+            result = handler(func, types, args, *named)
         if result is not NotImplemented:
             return result
     for x in overloaded:

@@ -36,7 +36,7 @@ add.vjp(input=lambda g: g,
         other=lambda g: g)
 
 
-@elementwise(name="add", key="_add_scaled", node="AddBackward0", expose=())
+@elementwise(name="add", key="_add_scaled", node="AddBackward0", expose=(), scalar_inputs=_BOTH)
 def add_scaled(input, other, *, alpha):
     """input + alpha · other."""
     return input + alpha * other
@@ -61,7 +61,7 @@ sub.vjp(input=lambda g: g,
         other=lambda g: -g)
 
 
-@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=no_bool_operand,
+@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), scalar_inputs=_BOTH, check=no_bool_operand,
              unsupported_dtypes=NO_DIFFERENCE)
 def sub_scaled(input, other, *, alpha):
     """input - alpha · other."""
