@@ -488,6 +488,11 @@ def is_signed(input: Tensor) -> bool:
     return input._array.dtype.kind not in "bu" and input.dtype is not dtypes.float8_e8m0fnu
 
 
+def _cdata(self: Tensor) -> int:
+    """What identifies the tensor among those that are alive; `torch.utils.swap_tensors` exchanges it, too."""
+    return id(self.__dict__)
+
+
 def _attribute_names(self: Tensor) -> list[str]:
     names = {*dir(type(self)), *self.__dict__}
     names.discard("volatile")
@@ -503,4 +508,5 @@ METHODS: dict[str, Any] = {
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass),
     "is_distributed": _always_false("is_distributed", "Whether the tensor is distributed: never."),
     "element_size": _element_size, "record_stream": record_stream, "get_device": _get_device,
+    "_cdata": property(_cdata),
 }

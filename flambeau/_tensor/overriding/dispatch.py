@@ -70,6 +70,11 @@ def is_wrapper(x: Any) -> bool:
     return found is not None and found() is x
 
 
+def forget_wrapper(x: Any) -> bool:
+    """Drop the note of `note_wrapper`; whether there was one."""
+    return _wrappers.pop(id(x), None) is not None
+
+
 def is_on_accelerator(x: Any) -> bool:
     """Whether a value is a tensor whose elements are in a device's memory."""
     return getattr(getattr(x, "_array", None), "torch_device", None) is not None

@@ -227,8 +227,8 @@ def _swap_converted(module: Any, name: str, param: Tensor, convert: Callable[[Te
 
 
 def _can_set_data(old: Tensor, new: Tensor) -> bool:
-    """Whether `old.data = new` is possible: both are meta tensors, or neither is."""
-    return (old.device.type == "meta") == (new.device.type == "meta")
+    """Whether `old.data = new` is possible: both are meta tensors, or neither is, with the same layout."""
+    return (old.device.type == "meta") == (new.device.type == "meta") and old.layout is new.layout
 
 
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
