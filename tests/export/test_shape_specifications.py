@@ -119,24 +119,49 @@ def code_of(program: Any) -> str:
     return re.sub(r"\n *# File:.*", "", str(program)).replace("flambeau", "torch")
 
 
+def shifted(torch: Any) -> Any:
+    class Shifted(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(3, 2))
+            self.shift = torch.ones(2)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return x[0] + y - self.weight + self.shift
+
+    return Shifted()
+
+
+def sharing(torch: Any) -> Any:
+    class Inner(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.shift, self.scale = torch.ones(3), torch.full((3,), 2.)
+
+        def forward(self, x: Any) -> Any:
+            return x * self.scale + self.shift
+
+    class Outer(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+            self.shift = self.inner.shift
+
+        def forward(self, x: Any) -> Any:
+            return x + self.shift + self.inner(x)
+
+    return Outer()
+
+
 @pytest.mark.parametrize("fake_module", [False, True])
 def test_fake_inputs_and_weights_are_examples(fake_module):
     results = []
     for torch, subclasses in ((flambeau, flambeau._subclasses), (pytorch, pytorch._subclasses)):
-        class Shifted(torch.nn.Module):  # type: ignore[name-defined,misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.weight = torch.nn.Parameter(torch.randn(3, 2))
-                self.shift = torch.ones(2)
-
-            def forward(self, x: Any, y: Any) -> Any:
-                return x[0] + y - self.weight + self.shift
-
         mode = subclasses.FakeTensorMode()
-        module = Shifted()
+        module = shifted(torch)
         with mode:
             if fake_module:
-                module = Shifted()
+                module = shifted(torch)
             args = ([torch.empty(3, 2)], torch.empty(3, 2))
         program = torch.export.export(module, args)
         if not fake_module:
@@ -149,24 +174,7 @@ def test_fake_inputs_and_weights_are_examples(fake_module):
 def test_a_constant_has_the_name_of_its_first_attribute():
     results = []
     for torch in (flambeau, pytorch):
-        class Inner(torch.nn.Module):  # type: ignore[name-defined,misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.shift, self.scale = torch.ones(3), torch.full((3,), 2.)
-
-            def forward(self, x: Any) -> Any:
-                return x * self.scale + self.shift
-
-        class Outer(torch.nn.Module):  # type: ignore[name-defined,misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.inner = Inner()
-                self.shift = self.inner.shift
-
-            def forward(self, x: Any) -> Any:
-                return x + self.shift + self.inner(x)
-
-        module, x = Outer(), torch.arange(3.)
+        module, x = sharing(torch), torch.arange(3.)
         program = torch.export.export(module, (x,))
         torch.testing.assert_close(program.module()(x), module(x))
         torch.testing.assert_close(torch.export.unflatten(program)(x), module(x))

@@ -429,8 +429,9 @@ def _as_made(made: Tensor, cls: type) -> Any:
     """
     if isinstance(made, cls):
         return made
-    raise RuntimeError(f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated "
-                       f"to a python object of type {type(made).__name__} which is not a subclass of the requested type")
+    raise RuntimeError(
+        f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
+        f"object of type {type(made).__name__} which is not a subclass of the requested type")
 
 
 def _always_false(name: str, doc: str) -> Any:
