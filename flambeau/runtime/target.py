@@ -32,6 +32,11 @@ class Host(NamedTuple):
     version: str  # of llvmlite and LLVM
     converts_half: bool  # whether it has instructions that convert float16
 
+    @property
+    def is_wasm(self) -> bool:
+        """Whether it is WebAssembly, whose engine chooses registers and the order of instructions."""
+        return self.triple.startswith("wasm")
+
 
 @cache
 def is_foreign() -> bool:
@@ -148,7 +153,7 @@ def machine_for(this: Host) -> Any:
     """A new target machine for a processor whose target is initialized, owned by the caller."""
     import llvmlite.binding as llvm
 
-    reloc = "static" if this.triple.startswith("wasm") else "pic"
+    reloc = "static" if this.is_wasm else "pic"
     return llvm.Target.from_triple(this.triple).create_target_machine(
         cpu=this.cpu, features=this.features, opt=3, reloc=reloc, codemodel="default")
 

@@ -105,6 +105,14 @@ def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
     return builder.gep(pointer, [i64(offset) if isinstance(offset, int) else offset], source_etype=I8)
 
 
+def inside(builder: ir.IRBuilder, pointer: Any, offset: int) -> Any:
+    """The pointer plus a constant number of bytes, within the same array: the offset may be part of an instruction.
+
+    WebAssembly's loads add an offset that cannot wrap around, which LLVM must know.
+    """
+    return builder.gep(pointer, [i64(offset)], inbounds=True, source_etype=I8)
+
+
 def word(builder: ir.IRBuilder, pointer: Any, index: Any) -> Any:
     """Load element `index` of an array of 64-bit integers."""
     return builder.load(builder.gep(pointer, [i64(index) if isinstance(index, int) else index], source_etype=I64),

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from ...runtime import target
 from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I32, I64, POINTER, at, i64, loop, smaller
+from ..llvm.loop_nests import I32, I64, POINTER, at, i64, inside, loop, smaller
 from ..llvm.lowering import memory_type, splat
 from .code import region_loop, stack_buffer
-from .microkernel import EPILOGUE, VOID, counted_loop, fmuladd, register_blocking
+from .microkernel import EPILOGUE, VOID, fmuladd, place, register_blocking, stepwise_loop
 from .plan import Plan
 
 #: columns whose sums are stored in a tile before the epilogue runs, and most rows of A
@@ -23,6 +24,8 @@ BLOCK, ROWS = 64, 64
 #: bytes of B from which it is read from memory: then by several long sequences of addresses, which a core reads faster
 #: than several short ones that follow each other
 FAR_BYTES = 1 << 21
+#: vectors of K that share the computation of addresses in WebAssembly, whose loads add a constant only
+WASM_STEPS = 4
 #: tile, its row pitch in bytes, A, its row stride, B, its column stride, K, rows, columns
 _SUMS = ir.FunctionType(VOID, [POINTER, I64, POINTER, I64, POINTER, I64, I64, I64, I64])
 
@@ -98,12 +101,17 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         down = [smaller(builder, builder.add(row, i64(i)), last_row) for i in range(high)]
         left = [at(builder, a, builder.mul(i, by_row)) for i in down]
         right = [at(builder, b, builder.mul(j, by_column)) for j in across]
-        with counted_loop(builder, full_vectors, [*[zero] * (high * wide), i64(0)]) as (sums, following):
-            *before, offset = sums
-            following += products([at(builder, each, offset) for each in left],
-                                  [at(builder, each, offset) for each in right], before, False)
-            following.append(builder.add(offset, i64(lanes * size)))
-        totals = sums[:-1]
+        def accumulate(values: list[Any], i: int, left: list[Any] = left, right: list[Any] = right) -> list[Any]:
+            *before, offset = values
+            if not i:
+                places[:] = [[place(builder, at(builder, each, offset)) for each in side] for side in (left, right)]
+            here = [[inside(builder, each, i * lanes * size) for each in side] for side in places]
+            return products(*here, before, False)
+
+        places: list[list[Any]] = []
+        unroll = WASM_STEPS if target.host().is_wasm else 1
+        totals = stepwise_loop(builder, full_vectors, [*[zero] * (high * wide), i64(0)], unroll, accumulate,
+                               lambda offset: builder.add(offset, i64(unroll * lanes * size)))
         before, tail, done = builder.block, builder.append_basic_block("tail"), builder.append_basic_block("summed")
         builder.cbranch(builder.icmp_signed(">", rest, i64(0)), tail, done)
         builder.position_at_end(tail)
@@ -120,13 +128,13 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         # sums beyond the last column are stored, too: the tile's rows are whole vectors, and the epilogue ignores them
         for i, each in enumerate(down):
             result = _horizontal_sums(builder, merged[i * wide:(i + 1) * wide])
-            place = at(builder, corner, builder.mul(each, pitch))
+            row_place = at(builder, corner, builder.mul(each, pitch))
             if not spread:
-                builder.store(result, place, align=size)
+                builder.store(result, row_place, align=size)
                 continue
             for j in range(wide):
                 one = builder.extract_element(result, ir.Constant(I32, j))
-                builder.store(one, at(builder, place, j * step * size), align=size)
+                builder.store(one, at(builder, row_place, j * step * size), align=size)
     builder.ret_void()
     return function
 

@@ -18,7 +18,7 @@ from llvmlite import ir
 from ...runtime import target
 from ...runtime.nontemporal_stores import CACHE_LINE
 from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I1, I32, I64, POINTER, at, first_lanes, i64, loop, order_after, smaller, word
+from ..llvm.loop_nests import I1, I32, I64, POINTER, at, first_lanes, i64, inside, loop, order_after, smaller, word
 from ..llvm.lowering import intrinsic, memory_type, splat
 
 VOID = ir.VoidType()
@@ -71,6 +71,8 @@ def register_blocking(dtype: np.dtype) -> RegisterBlocking:
         return RegisterBlocking(lanes, (8, 4), 3, True)
     if host.triple.startswith(("aarch64", "arm64")):  # as many registers, but no masked loads
         return RegisterBlocking(lanes, (8, 4), 3, False)
+    if host.is_wasm:  # engines load all that a step reads first, and keep one of the 16 registers for themselves
+        return RegisterBlocking(lanes, (2, 2), 4, False)
     return RegisterBlocking(lanes, (4, 2), 3, False)
 
 
@@ -104,6 +106,54 @@ def counted_loop(builder: ir.IRBuilder, count: Any, start: Sequence[Any]) -> Ite
         values_after[i].add_incoming(each, last)
 
 
+def stepwise_loop(builder: ir.IRBuilder, count: Any, start: Sequence[Any], unroll: int,
+                  step: Callable[[list[Any], int], list[Any]], advance: Callable[[Any], Any]) -> list[Any]:
+    """Emit `count` steps of a loop with carried values, each a basic block of its own; return the values after them.
+
+    Engines of WebAssembly order the instructions of a block anew: all steps of one accumulator after another, with what
+    they load kept in memory meanwhile.
+
+    Args:
+        builder: of the function.
+        count: the number of steps.
+        start: the values before the first step; the last is the place.
+        unroll: steps in an iteration, which share a place.
+        step: the values without the place, after step i of an iteration.
+        advance: the place of the next iteration.
+    """
+    before = builder.block
+    body, after = (builder.append_basic_block(name) for name in ("iteration", "after"))
+    ends: list[tuple[Any, list[Any]]] = [(before, list(start[:-1]))]
+    builder.cbranch(builder.icmp_signed(">", count, i64(0)), body, after)
+    builder.position_at_end(body)
+    left = builder.phi(I64)
+    left.add_incoming(count, before)
+    phis = [builder.phi(each.type) for each in start]
+    values = list(phis)
+    for i in range(unroll):
+        values[:-1] = step(values, i)
+        ends.append((builder.block, values[:-1]))
+        if i + 1 < unroll:
+            following = builder.append_basic_block(f"step{i + 1}")
+            builder.cbranch(builder.icmp_signed(">", left, i64(i + 1)), following, after)
+            builder.position_at_end(following)
+    values[-1] = advance(values[-1])
+    rest = builder.sub(left, i64(unroll))
+    left.add_incoming(rest, builder.block)
+    for phi, first, each in zip(phis, start, values, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(each, builder.block)
+    builder.cbranch(builder.icmp_signed(">", rest, i64(0)), body, after)
+    builder.position_at_end(after)
+    results = []
+    for i, each in enumerate(start[:-1]):
+        result = builder.phi(each.type)
+        for block, ended in ends:
+            result.add_incoming(ended[i], block)
+        results.append(result)
+    return results
+
+
 @contextmanager
 def positive_loop(builder: ir.IRBuilder, start: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     """Emit a loop with carried values that runs while the first is positive: yields (values, list of the next)."""
@@ -135,9 +185,17 @@ def prefetch(builder: ir.IRBuilder, address: Any, write: bool, locality: int) ->
     intrinsic(builder, "prefetch", VOID, [address, *flags], [POINTER])
 
 
-def _opaque(builder: ir.IRBuilder, value: Any) -> Any:
-    """Return the same integer with its origin hidden from LLVM."""
-    return builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [value], False)
+def opaque(builder: ir.IRBuilder, value: Any) -> Any:
+    """Return the same integer or pointer with its origin hidden from LLVM."""
+    return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
+
+
+def place(builder: ir.IRBuilder, address: Any) -> Any:
+    """Return an address from which several elements are loaded, each at a constant offset that its load adds.
+
+    In WebAssembly LLVM would compute each address in the loop, with additions that may wrap around.
+    """
+    return opaque(builder, address) if target.host().is_wasm else address
 
 
 #: a step of K: (accumulators, addresses) before it to those after it
@@ -174,13 +232,13 @@ class _Panel:
 
     def _load(self, address: Any, v: int) -> Any:
         if self.mask is None:
-            return self.builder.load(at(self.builder, address, v * self.line), typ=self.vector, align=self.size)
+            return self.builder.load(inside(self.builder, address, v * self.line), typ=self.vector, align=self.size)
         return intrinsic(self.builder, "masked.load", self.vector,
                          [address, ir.Constant(I32, self.size), self.mask, self.zero], [self.vector, POINTER])
 
     def _store(self, value: Any, address: Any, v: int) -> None:
         if self.mask is None:
-            self.builder.store(value, at(self.builder, address, v * self.line), align=self.size)
+            self.builder.store(value, inside(self.builder, address, v * self.line), align=self.size)
         else:
             intrinsic(self.builder, "masked.store", VOID, [value, address, ir.Constant(I32, self.size), self.mask],
                       [self.vector, POINTER])
@@ -188,6 +246,7 @@ class _Panel:
     def _multiply_accumulate(self, sums: list[Any], rows: list[Any], line: Any) -> list[Any]:
         """Return the accumulators after one more step of K: B's row at `line`, A's elements at `rows`."""
         builder, vectors = self.builder, self.vectors
+        line = place(builder, line)
         panel = [self._load(line, v) for v in range(vectors)]
         products = []
         for i, address in enumerate(rows):
@@ -201,7 +260,7 @@ class _Panel:
         corner = at(builder, args["a"], builder.mul(row, args["a_block_stride"]))
         # LLVM must not see how the offsets are related: it would compute all rows' addresses by one chain of additions,
         # which takes longer than the multiplications of a narrow panel
-        offsets = [i64(0), *(_opaque(builder, builder.mul(args["a_row_stride"], i64(i))) for i in range(1, height))]
+        offsets = [i64(0), *(opaque(builder, builder.mul(args["a_row_stride"], i64(i))) for i in range(1, height))]
         count = height * self.vectors
 
         def step(sums: list[Any], addresses: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -211,7 +270,9 @@ class _Panel:
 
         def accumulate() -> list[Any]:
             start = [*[self.zero] * count, args["b"], corner]
-            if self.vectors == 1:  # so short that the prefetches would cost time
+            # the steps of one vector are so short that prefetches would cost time; those of WebAssembly, which has no
+            # prefetches, are each a basic block (`stepwise_loop`)
+            if self.vectors == 1 or target.host().is_wasm:
                 return self._k_loop(args["depth"], start, step)[:count]
             # as many parts of K as there are rows: each prefetches one row of the next block
             rest = builder.srem(args["depth"], i64(UNROLL))

@@ -52,8 +52,8 @@ SPLIT_K_MINIMUM, SPLIT_K_RATIO, SPLIT_K_REGIONS = 2048, 8, 16
 SHALLOW_K = 8
 #: fewest vectors of a region of one row, times the bytes of an element; divided by the number of rows
 ROW_SEGMENT = 64
-#: throughput of one thread per nanosecond: float32 multiply-adds by vector width in bits, and bytes
-PRODUCTS_PER_NS, BYTES_PER_NS = {128: 40, 256: 80, 512: 160}, 12
+#: throughput of one thread per nanosecond: float32 multiply-adds by vector width in bits, and in WebAssembly; bytes
+PRODUCTS_PER_NS, WASM_PRODUCTS_PER_NS, BYTES_PER_NS = {128: 40, 256: 80, 512: 160}, 16, 12
 #: nanoseconds of work worth a chunk of one matrix, a chunk of a batch, an otherwise idle thread; least work that is
 #: parallelized; most chunks per thread
 CHUNK_NS, BATCHED_CHUNK_NS, THREAD_NS, PARALLEL_NS, CHUNKS_PER_THREAD = 30_000, 10_000, 2_500, 5_000, 8
@@ -215,7 +215,8 @@ def chunk_count(problem: Problem) -> int:
 
 def _products_per_ns() -> int:
     """Return the float32 multiplications that one thread does per nanosecond."""
-    return PRODUCTS_PER_NS[target.host().vector_bits]
+    host = target.host()
+    return WASM_PRODUCTS_PER_NS if host.is_wasm else PRODUCTS_PER_NS[host.vector_bits]
 
 
 def needs_split_k(problem: Problem, vectors: int) -> bool:
@@ -290,6 +291,9 @@ def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, 
     row_ns = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products_per_ns()
     best: tuple[float, Partition] | None = None
     counts = [1, *(-(-vectors // share) for share in shares)]
+    if target.host().is_wasm:  # products take longer there, so that a region for each thread is worth it
+        workers = limits.count()
+        counts.append(min(workers, vectors))
     if constant:
         counts = [max(1, vectors // (tile.panel * (FEW_PANELS if limits.count() > 1 else MANY_PANELS)))]
     for column_regions in dict.fromkeys(counts):
