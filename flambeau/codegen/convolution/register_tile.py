@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...runtime import target
-from ..llvm.loop_nests import POINTER, at, i64, local, loop, order_after
+from ..llvm.loop_nests import POINTER, at, i64, inside_array, local, loop, order_after, shared_base
 from ..llvm.lowering import constant, intrinsic, memory_type, splat
 from ..llvm.vectors import host_has_fma
 
@@ -76,7 +76,10 @@ class Tile(NamedTuple):
             builder.store(start, place)
         advances = [*[stride] * len(bases), factor_stride]
         unrolled_end = builder.sub(count, builder.urem(count, i64(UNROLL)))
-        for start, stop, unroll in ((i64(0), unrolled_end, UNROLL), (unrolled_end, count, 1)):
+        loops = [(i64(0), unrolled_end, UNROLL), (unrolled_end, count, 1)]
+        if target.host().is_wasm:  # engines would compute all steps of one sum after another
+            loops = [(i64(0), count, 1)]
+        for start, stop, unroll in loops:
             with loop(builder, start, stop, unroll):
                 pointers = [builder.load(place, typ=POINTER) for place in places]
                 for i in range(unroll):
@@ -93,16 +96,19 @@ class Tile(NamedTuple):
         size = self.dtype.itemsize
         width = self.lanes * size
         *bases, here = places
-        factors = [builder.load(at(builder, here, v * width), typ=self.vector, align=size)
+        here = shared_base(builder, here)
+        factors = [builder.load(inside_array(builder, here, v * width), typ=self.vector, align=size)
                    for v in range(self.vectors)]
         for r, base in enumerate(bases):
             for q, offset in enumerate(offsets):
                 place = at(builder, base, offset)
+                if self.depthwise:
+                    place = shared_base(builder, place)
                 if not self.depthwise:
                     value = splat(builder, builder.load(place, typ=memory_type(self.dtype), align=size), self.lanes)
                 for v, vector in enumerate(factors):
                     if self.depthwise:
-                        value = builder.load(at(builder, place, v * width), typ=self.vector, align=size)
+                        value = builder.load(inside_array(builder, place, v * width), typ=self.vector, align=size)
                     total = sums[(r * self.columns + q) * self.vectors + v]
                     builder.store(multiply_add(builder, value, vector, builder.load(total, typ=self.vector)), total)
 
@@ -123,6 +129,8 @@ def multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
 def registers() -> int:
     """Vector registers available to a tile: accumulators, the factor's vectors, and a splatted scalar."""
     host = target.host()
+    if host.is_wasm:  # engines keep one of the 16 for themselves
+        return 15
     return 32 - LOAD_REGISTERS if host.vector_bits == 512 or host.triple.startswith(("aarch64", "arm64")) else 16
 
 
@@ -156,6 +164,8 @@ def choose_tile(columns: int, rows: int, vectors: int, depthwise: bool) -> TileS
         for r in range(1, min(rows, 8) + 1):
             scalars = 1 if v > 1 else 3  # with a single vector, the next scalars are loaded early
             max_columns = (free - scalars - v) // v // r
+            if target.host().is_wasm:  # engines load all scalars of a step first
+                max_columns = (free - 1 - v) // (v + 1) // r
             for q in range(1, min(columns, max_columns) + 1):
                 tiles = -(-columns // q) * -(-rows // r)
                 panels, last = divmod(vectors, v)

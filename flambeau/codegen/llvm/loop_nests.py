@@ -105,12 +105,27 @@ def at(builder: ir.IRBuilder, pointer: Any, offset: Any) -> Any:
     return builder.gep(pointer, [i64(offset) if isinstance(offset, int) else offset], source_etype=I8)
 
 
-def inside(builder: ir.IRBuilder, pointer: Any, offset: int) -> Any:
+def inside_array(builder: ir.IRBuilder, pointer: Any, offset: int) -> Any:
     """The pointer plus a constant number of bytes, within the same array: the offset may be part of an instruction.
 
     WebAssembly's loads add an offset that cannot wrap around, which LLVM must know.
     """
     return builder.gep(pointer, [i64(offset)], inbounds=True, source_etype=I8)
+
+
+def opaque(builder: ir.IRBuilder, value: Any) -> Any:
+    """Return the same integer or pointer with its origin hidden from LLVM."""
+    return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
+
+
+def shared_base(builder: ir.IRBuilder, address: Any) -> Any:
+    """Return an address from which several elements are loaded, each at a constant offset that its load adds.
+
+    In WebAssembly LLVM would compute each address in the loop, with additions that may wrap around.
+    """
+    from ...runtime.target import host
+
+    return opaque(builder, address) if host().is_wasm else address
 
 
 def word(builder: ir.IRBuilder, pointer: Any, index: Any) -> Any:

@@ -13,10 +13,10 @@ from llvmlite import ir
 
 from ...runtime import target
 from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I32, I64, POINTER, at, i64, inside, loop, smaller
+from ..llvm.loop_nests import I32, I64, POINTER, at, i64, inside_array, loop, shared_base, smaller
 from ..llvm.lowering import memory_type, splat
 from .code import region_loop, stack_buffer
-from .microkernel import EPILOGUE, VOID, fmuladd, place, register_blocking, stepwise_loop
+from .microkernel import EPILOGUE, VOID, fmuladd, register_blocking, stepwise_loop
 from .plan import Plan
 
 #: columns whose sums are stored in a tile before the epilogue runs, and most rows of A
@@ -101,11 +101,13 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         down = [smaller(builder, builder.add(row, i64(i)), last_row) for i in range(high)]
         left = [at(builder, a, builder.mul(i, by_row)) for i in down]
         right = [at(builder, b, builder.mul(j, by_column)) for j in across]
+
         def accumulate(values: list[Any], i: int, left: list[Any] = left, right: list[Any] = right) -> list[Any]:
             *before, offset = values
             if not i:
-                places[:] = [[place(builder, at(builder, each, offset)) for each in side] for side in (left, right)]
-            here = [[inside(builder, each, i * lanes * size) for each in side] for side in places]
+                places[:] = [[shared_base(builder, at(builder, each, offset)) for each in side]
+                             for side in (left, right)]
+            here = [[inside_array(builder, each, i * lanes * size) for each in side] for side in places]
             return products(*here, before, False)
 
         places: list[list[Any]] = []
@@ -128,13 +130,13 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         # sums beyond the last column are stored, too: the tile's rows are whole vectors, and the epilogue ignores them
         for i, each in enumerate(down):
             result = _horizontal_sums(builder, merged[i * wide:(i + 1) * wide])
-            row_place = at(builder, corner, builder.mul(each, pitch))
+            place = at(builder, corner, builder.mul(each, pitch))
             if not spread:
-                builder.store(result, row_place, align=size)
+                builder.store(result, place, align=size)
                 continue
             for j in range(wide):
                 one = builder.extract_element(result, ir.Constant(I32, j))
-                builder.store(one, at(builder, row_place, j * step * size), align=size)
+                builder.store(one, at(builder, place, j * step * size), align=size)
     builder.ret_void()
     return function
 

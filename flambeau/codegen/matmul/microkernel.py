@@ -18,7 +18,22 @@ from llvmlite import ir
 from ...runtime import target
 from ...runtime.nontemporal_stores import CACHE_LINE
 from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I1, I32, I64, POINTER, at, first_lanes, i64, inside, loop, order_after, smaller, word
+from ..llvm.loop_nests import (
+    I1,
+    I32,
+    I64,
+    POINTER,
+    at,
+    first_lanes,
+    i64,
+    inside_array,
+    loop,
+    opaque,
+    order_after,
+    shared_base,
+    smaller,
+    word,
+)
 from ..llvm.lowering import intrinsic, memory_type, splat
 
 VOID = ir.VoidType()
@@ -185,19 +200,6 @@ def prefetch(builder: ir.IRBuilder, address: Any, write: bool, locality: int) ->
     intrinsic(builder, "prefetch", VOID, [address, *flags], [POINTER])
 
 
-def opaque(builder: ir.IRBuilder, value: Any) -> Any:
-    """Return the same integer or pointer with its origin hidden from LLVM."""
-    return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
-
-
-def place(builder: ir.IRBuilder, address: Any) -> Any:
-    """Return an address from which several elements are loaded, each at a constant offset that its load adds.
-
-    In WebAssembly LLVM would compute each address in the loop, with additions that may wrap around.
-    """
-    return opaque(builder, address) if target.host().is_wasm else address
-
-
 #: a step of K: (accumulators, addresses) before it to those after it
 Step = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
@@ -232,13 +234,14 @@ class _Panel:
 
     def _load(self, address: Any, v: int) -> Any:
         if self.mask is None:
-            return self.builder.load(inside(self.builder, address, v * self.line), typ=self.vector, align=self.size)
+            address = inside_array(self.builder, address, v * self.line)
+            return self.builder.load(address, typ=self.vector, align=self.size)
         return intrinsic(self.builder, "masked.load", self.vector,
                          [address, ir.Constant(I32, self.size), self.mask, self.zero], [self.vector, POINTER])
 
     def _store(self, value: Any, address: Any, v: int) -> None:
         if self.mask is None:
-            self.builder.store(value, inside(self.builder, address, v * self.line), align=self.size)
+            self.builder.store(value, inside_array(self.builder, address, v * self.line), align=self.size)
         else:
             intrinsic(self.builder, "masked.store", VOID, [value, address, ir.Constant(I32, self.size), self.mask],
                       [self.vector, POINTER])
@@ -246,7 +249,7 @@ class _Panel:
     def _multiply_accumulate(self, sums: list[Any], rows: list[Any], line: Any) -> list[Any]:
         """Return the accumulators after one more step of K: B's row at `line`, A's elements at `rows`."""
         builder, vectors = self.builder, self.vectors
-        line = place(builder, line)
+        line = shared_base(builder, line)
         panel = [self._load(line, v) for v in range(vectors)]
         products = []
         for i, address in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Matrix products and recurrent layers in WebAssembly: kernels of their own blocking, divided among threads."""
+"""Products, convolutions and recurrent layers in WebAssembly: kernels of their own blocking, divided among threads."""
 
 from __future__ import annotations
 
@@ -66,6 +66,28 @@ def test_products(runtime, dtype, tmp_path):
     torch.manual_seed(0)
     depths, widths = (1, 3, 64, 65, 68, 72, 76, 80, 95, 300), (130, 1, 2, 3, 4, 15, 16, 17, 20, 33)
     check(tmp_path, Products(list(zip(depths, widths, strict=True)), dtype), torch.randn(33, 300, dtype=dtype))
+
+
+class Convolutions(nn.Module):
+    """Convolutions of few and many channels, in groups, depthwise, strided, of one dimension and three."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([
+            nn.Conv2d(24, 40, 3, padding=1), nn.Conv2d(24, 7, 5, stride=2), nn.Conv2d(24, 24, 3, groups=24, padding=1),
+            nn.Conv2d(24, 48, 3, groups=24, dilation=2), nn.Conv2d(24, 36, 2, groups=6), nn.Conv2d(24, 130, 1)])
+        self.first, self.line, self.volume = nn.Conv2d(3, 20, 3), nn.Conv1d(24, 17, 4), nn.Conv3d(3, 5, (2, 3, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        results = [layer(x) for layer in self.layers]
+        results += [self.first(x[:, :3]), self.line(x.flatten(2)), self.volume(x.unflatten(1, (3, 8)))]
+        return torch.cat([each.flatten() for each in results])
+
+
+@pytest.mark.parametrize("runtime", NODE)
+def test_convolutions(runtime, tmp_path):
+    torch.manual_seed(0)
+    check(tmp_path, Convolutions().eval(), torch.randn(2, 24, 11, 13))
 
 
 class Layers(nn.Module):
