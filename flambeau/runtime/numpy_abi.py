@@ -7,8 +7,10 @@ object header; `readable` verifies them on an array.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,19 @@ HEAD = object.__basicsize__
 DATA, NDIM, SHAPE, STRIDES, DESCR, FLAGS = (HEAD + each for each in (0, 8, 16, 24, 40, 48))
 
 CONTIGUOUS, WRITEABLE = 0x1, 0x400
+#: positions of functions in the table of NumPy's C API: PyArray_NewFromDescr, PyArray_SetBaseObject
+NEW_FROM_DESCRIPTOR, SET_BASE = 94, 282
+
+
+def function_address(position: int) -> int:
+    """The address of a function of NumPy's C API."""
+    import ctypes
+
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi))
+    extension: Any = importlib.import_module("numpy._core._multiarray_umath")
+    table = (ctypes.c_void_p * (position + 1)).from_address(pointer(extension._ARRAY_API, None))
+    return table[position] or 0
 
 
 @cache

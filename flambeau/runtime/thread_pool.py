@@ -384,6 +384,13 @@ def pool() -> int:
     return _resized_pool()
 
 
+def lasting_pool() -> tuple[int, Pool]:
+    """The address of the pool for launches of one chunk, which need no other thread, and its owner."""
+    address = pool()
+    assert _pool is not None
+    return address, _pool
+
+
 def _resized_pool() -> int:
     global _pool
     size = _target_size()

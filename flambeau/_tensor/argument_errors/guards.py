@@ -96,14 +96,15 @@ class _NotGiven:
 NOT_GIVEN: Any = _NotGiven()
 
 _IMPLEMENTATION, _NAMES, _UNFIT = "the function", "its names", "what is asked after an error"
-_SEEN = "the classes that fit"
+_SEEN, _ENTER = "the classes that fit", "the cell of the function of known calls"
 
 
 @functools.cache
-def _template(n_free: int, checks: bool, skips: bool) -> CodeType:
+def _template(n_free: int, checks: bool, skips: bool, enters: bool) -> CodeType:
     """Code whose constants `_IMPLEMENTATION` and so on are to be replaced; it has `n_free` unused free variables.
 
     Args:
+        enters: whether the function has known calls (`fastpath.known_calls`), which fitted when they became known.
         checks: whether the classes of arguments are looked up before the call (`seen_classes`).
         skips: whether the first argument is a tensor, which is not looked up.
     """
@@ -124,10 +125,18 @@ def _template(n_free: int, checks: bool, skips: bool) -> CodeType:
         "        if fits is not True:",
         "            args, kwargs = seen.check(fits, args, kwargs)",
     ]
+    enter = [
+        f"        enter = {_ENTER!r}.cell_contents",
+        "        if enter is not None and args:",  # the first one has other names in functions and in methods
+        "            result = enter(args, kwargs)",
+        "            if result is not None and result is not False:",
+        "                return result",
+    ]
     exec("\n".join([
         "def outer():", *(f"    {name} = None" for name in names),
         "    def guarded(*args, **kwargs):",
         *(["        if False: " + ", ".join(names)] if names else []),
+        *(enter if enters else []),
         f"        implementation = {_IMPLEMENTATION!r}",
         *(look if checks else []),
         "        try:",
@@ -198,8 +207,12 @@ def guard(function: FunctionType, space: str, name: str) -> None:
         implementation = without_out(implementation, name)
     seen = None if name in UNCHECKED else SeenClasses(
         space, name, skips=space == "Tensor" or implementation.__code__.co_varnames[:1] == ("input",))
-    code = _template(len(function.__code__.co_freevars), seen is not None, seen is not None and seen.skips)
+    free = implementation.__code__.co_freevars
+    enters = "enter" in free
+    code = _template(len(function.__code__.co_freevars), seen is not None, seen is not None and seen.skips, enters)
     constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
+    if enters:
+        constants[_ENTER] = (implementation.__closure__ or ())[free.index("enter")]
     if seen is not None:
         constants[_SEEN] = seen
     function.__code__ = code.replace(

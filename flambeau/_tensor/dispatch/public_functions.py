@@ -19,7 +19,7 @@ from ..argument_errors.seen_classes import OperatorClasses
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import launched, repeated
 from ..fastpath.repeated_layouts import LAUNCHED
 from ..fastpath.unary_with_parameters import parameter_function
 from ..tensor import Tensor
@@ -195,6 +195,8 @@ def public_function(op: Op) -> Callable[..., Any]:
         if call is general and not op.variadic and op.name != "pow" and (
                 op.name in LAUNCHED or (op.kind == ELEMENTWISE and op.n_outputs == 1)):
             call = repeated(call)
+        elif op.kind not in (ELEMENTWISE, VIEW) and not op.variadic and "generator" not in op.params:
+            call = launched(call)
         elif op.kind == VIEW and len(op.inputs) == 1 and not op.variadic:
             call = known_views(call)
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up

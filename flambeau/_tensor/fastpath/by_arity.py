@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable
+from itertools import count
 from math import prod
 from types import FunctionType
 from typing import Any
@@ -34,6 +35,8 @@ from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 from .inside_transforms import NEVER, binary_inside, unary_inside
+from .known_calls import KnownCalls
+from .repeated_calls import launched
 from .repeated_layouts import MOST, SMALL_KERNELS, Launches, launch_by
 from .without_promotion import without_promotion_if_any
 
@@ -70,6 +73,9 @@ class _ScalarArrays(dict):
 _float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
+#: every so many calls that are neither recorded nor known, one becomes known
+LEARNED = 16
+_NO_NAMES: dict[str, Any] = {}
 #: larger than the size of any array
 _NO_LIMIT = 1 << 62
 
@@ -159,10 +165,17 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     shape_only = plan.consts == (("shape", 0),)
+    known_calls = None if launches is None else KnownCalls()
+    enter: Any = None
 
     def call(input: Any, *, out: Any = None) -> Any:
+        nonlocal enter
         if out is not None or special[0]:
             return general(input, out=out)
+        if enter is not None:
+            result = enter((input,), {})
+            if result is not None and result is not False:
+                return result
         try:
             a = input._array
             dt = a.dtype
@@ -244,6 +257,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
+            elif launch and known_calls is not None:
+                enter = known_calls.add((input,), {}, launch)
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -286,12 +301,32 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     broadcast_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
 
     unconverted = without_promotion_if_any(op)
+
+    @launched
+    def of_others(input: Any, other: Any) -> Any:
+        """The operator of tensors of other dtypes."""
+        result = None if special[0] else unconverted([input, other], {})  # not while the call is observed
+        return general(input, other) if result is None else result
+
     seen_large_results: list[bool] = []  # not empty once small operands broadcast to a large result: shapes are checked
+    known_calls = None if large is None else KnownCalls()
+    enter: Any = None
+    misses = count(1)
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
     saves = tuple(code > 0 for code in codes)
 
+    def learn(args: tuple[Any, Any], operands: tuple[Any, Any], r: Any, number: bool = False) -> None:
+        """Make a call known whose result has NumPy's layout, whatever layouts are seen later."""
+        nonlocal enter
+        if known_calls is not None and r.ndim and r.flags.c_contiguous and in_elementwise_layout(r, operands) is r:
+            enter = known_calls.add(args, {}, kernel, constants=operands[1:] if number else ())
+
     def operate(input: Any, other: Any) -> Any:
+        if enter is not None:
+            result = enter((input, other), _NO_NAMES)
+            if result is not None and result is not False:
+                return result
         kind = type(other)
         if kind is float or kind is int:
             return with_number(input, other)
@@ -337,6 +372,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
+            if not next(misses) % LEARNED:
+                learn((input, other), (a, b), r)
             return result
         if not records_fast:
             return fall_back(input, other)
@@ -439,6 +476,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
+            if not next(misses) % LEARNED:
+                learn((input, other), (a, b), r, True)
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None
@@ -471,9 +510,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     def fall_back(input: Any, other: Any) -> Any:
         if isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
             if not special[0] and not bits_used[0] and (takes_numbers or isinstance(other, Tensor)):
-                result = unconverted([input, other], {})
-                if result is not None:
-                    return result
+                return of_others(input, other)
             return general(input, other)
         if kind_of(type(other)) == OVERRIDES:
             note_foreign(type(other))

@@ -204,12 +204,13 @@ def prepared(call: _Call | None) -> Any:
         values.append(result)
         launches.append((launch, tuple([slot for slot, _ in sources if slot >= 0])))
     count = len(call.arrays)
-    recorded = RecordedCall(launches, call.views, call.templates, call.last, call.several, count)
-    if not any(call.templates) and not any(call.views):
+    if not any(call.templates) and (not any(call.views) or (
+            call.several is None and call.views[call.last - count] is None)):
         if len(launches) == 1 and launches[0][1] == tuple(range(count)):
             return launches[0][0], call.several, None
-        return _result_of(launches, call.last), call.several, None
-    return _result_of(launches, call.last), None, recorded
+        return _result_of(launches, call.last, count), call.several, None
+    recorded = RecordedCall(launches, call.views, call.templates, call.last, call.several, count)
+    return _result_of(launches, call.last, count), None, recorded
 
 
 def _checked(call: _Call) -> Any:
@@ -267,8 +268,12 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
             return Filled(finish(array), stored)
 
         return fill
-    if not any(constants) and not params:
-        return lambda *given: finish(kernel(*given))
+    if not any(constants):
+        found = run_in_quiet(kernel, operands, params)
+        plain = op.n_outputs == 1 and found.__class__ is ndarray and finish(found) is found
+        if len(operands) == 1:
+            return (lambda a: kernel(a, **params)) if plain else lambda a: finish(kernel(a, **params))
+        return (lambda *given: kernel(*given, **params)) if plain else lambda *given: finish(kernel(*given, **params))
 
     def run(*given: ndarray) -> Any:
         rest = iter(given)
@@ -300,7 +305,7 @@ def _row_major_array(result: Any) -> Any:
     return row_major(asarray(result))
 
 
-def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callable[..., Any]:
+def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int, count: int) -> Callable[..., Any]:
     """The function of arrays that runs launches one after the other; None as soon as one gives None."""
     forward = values_of(launches, True)
 
@@ -309,6 +314,7 @@ def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callab
         result = None if values is None else values[last]
         return result.array if result.__class__ is Filled else result
 
+    run.steps = launches, last - count  # type: ignore[attr-defined]
     return run
 
 

@@ -10,88 +10,89 @@ from typing import Any
 
 import numpy as np
 
+from ... import codegen
 from ...backends.compiled.thresholds import COPIES, INDEXING
+from ...codegen.indexing import flat_positions
 from ...kernels.small_indexing import exceeds as _exceeds
+from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import contiguous_strides, wrap_dim
 
 ndarray = np.ndarray
-asarray = np.asarray
-_sum, _add_at = np.add.reduce, np.add.at
+asarray, empty = np.asarray, np.empty
+_sum = np.add.reduce
 _LONG = np.dtype(np.int64)
 Launch = Callable[..., Any] | None
 
 
-def _positions(a: ndarray, index: Any, dim: int) -> Callable[[ndarray], Any] | None:
-    """The function of an index along `dim` of arrays of this layout that gives positions in memory."""
+def _moving(action: str, a: ndarray, index: ndarray, axis: int, bases: ndarray, picks: ndarray, number: Any = 0,
+            wraps: bool = False) -> Launch:
+    """The launch that moves elements between arrays of a layout and their places along an axis.
+
+    Args:
+        action: of `flat_positions`.
+        bases, picks: for each element that is moved, its position without the axis, and the number of its index.
+    """
+    if not codegen.available() or bases.size > flat_positions.MOST or not (
+            a.flags.c_contiguous and index.flags.c_contiguous) or a.dtype.char not in "fdl" or (
+            action in _COMPUTING and a.dtype.char == "l"):
+        return None
+    shape, dtype = (bases.shape if action == flat_positions.GATHER else a.shape), a.dtype
+    places, numbers = (np.ascontiguousarray(each, np.int64).reshape(-1) for each in (bases, picks))
+    move, owners = flat_positions.function(
+        action, dtype, places, numbers, a.shape[axis], contiguous_strides(a.shape)[axis], a.size, number, wraps)
+    sources = (0, 1, 2) if action in (flat_positions.REPLACE, flat_positions.ADD) else (0, 1)
+
+    def launch(*arrays: ndarray, _owners: Any = owners) -> Any:
+        return move(None, empty(shape, dtype), *arrays)
+
+    return with_filling(launch, Filling(move, ([None], NewArray(shape, dtype), *sources), owners))
+
+
+#: what writes numbers that are no elements, or adds
+_COMPUTING = (flat_positions.FILL, flat_positions.ADD)
+
+
+def _along(action: str, a: ndarray, index: Any, dim: int, number: Any = 0) -> Launch:
+    """`_moving` by an index with a number for each element."""
     if index.__class__ is not ndarray or index.dtype is not _LONG or not a.ndim or index.ndim != a.ndim or (
-            not index.size or index.size > INDEXING[0] or not a.size):
+            not index.size or index.size > flat_positions.MOST or not a.size):
         return None
     axis = wrap_dim(dim, a.ndim)
-    steps = contiguous_strides(a.shape)
-    base = np.zeros(index.shape, np.int64)
-    for d, (n, step) in enumerate(zip(index.shape, steps, strict=True)):
+    bases = np.zeros(index.shape, np.int64)
+    for d, (n, step) in enumerate(zip(index.shape, contiguous_strides(a.shape), strict=True)):
         if d != axis:
-            base += (np.arange(n) * step).reshape(-1, *(1,) * (a.ndim - 1 - d))
-    size, step = a.shape[axis], steps[axis]
+            bases += (np.arange(n) * step).reshape(-1, *(1,) * (a.ndim - 1 - d))
+    return _moving(action, a, index, axis, bases, np.arange(index.size), number)
 
-    def positions(index: ndarray) -> Any:
-        if _exceeds(index, size):  # negative ones are large as unsigned
-            return None
-        return index + base if step == 1 else index * step + base
 
-    return positions
+def _slices(action: str, a: ndarray, index: ndarray, axis: int, number: Any = 0, wraps: bool = False) -> Launch:
+    """`_moving` by an index with a number for each slice along an axis."""
+    rest = a.shape[axis + 1:]
+    positions = np.arange(a.size).reshape(a.shape).take(0, axis)
+    shape = (*a.shape[:axis], index.size, *rest)
+    bases = np.broadcast_to(np.expand_dims(positions, axis), shape)
+    picks = np.broadcast_to(np.arange(index.size).reshape(-1, *(1,) * len(rest)), shape)
+    return _moving(action, a, index, axis, bases.reshape(*a.shape[:axis], *index.shape, *rest), picks, number, wraps)
 
 
 def _gather(a: ndarray, index: ndarray, dim: int, sparse_grad: bool = False) -> Launch:
-    positions = _positions(a, index, dim)
-    if positions is None:
-        return None
-
-    def launch(x: ndarray, index: ndarray) -> Any:
-        found = positions(index)
-        return None if found is None else x.take(found)
-
-    return launch
+    return _along(flat_positions.GATHER, a, index, dim)
 
 
 def _scatter(a: ndarray, index: ndarray, src: Any = None, *, dim: int, value: Any = None) -> Launch:
-    positions = _positions(a, index, dim)
-    if positions is None or a.dtype.kind != "f":
+    if a.dtype.kind != "f":
         return None
     if src is None:
-        src = a.dtype.type(value)
-    elif index.shape != src.shape or a.dtype is not src.dtype:
+        return _along(flat_positions.FILL, a, index, dim, value)
+    if index.shape != src.shape or a.dtype is not src.dtype or not src.flags.c_contiguous:
         return None
-
-    def launch(x: ndarray, index: ndarray, source: Any = src) -> Any:
-        found = positions(index)
-        if found is None:
-            return None
-        result = x.copy()
-        result.reshape(-1)[found] = source
-        return result
-
-    return launch
-
-
-def _adding(positions: Callable[[ndarray], Any]) -> Launch:
-    """The launch that adds a source at the positions of an index; None where one is out of range."""
-    def launch(x: ndarray, index: ndarray, source: ndarray) -> Any:
-        found = positions(index)
-        if found is None:
-            return None
-        result = x.copy()
-        _add_at(result.reshape(-1), found.reshape(-1), source.reshape(-1))
-        return result
-
-    return launch
+    return _along(flat_positions.REPLACE, a, index, dim)
 
 
 def _scatter_add(a: ndarray, index: ndarray, src: ndarray, dim: int) -> Launch:
-    positions = _positions(a, index, dim)
-    if positions is None or index.shape != src.shape or a.dtype is not src.dtype or a.dtype.kind != "f":
+    if index.shape != src.shape or a.dtype is not src.dtype or a.dtype.kind != "f" or not src.flags.c_contiguous:
         return None
-    return _adding(positions)
+    return _along(flat_positions.ADD, a, index, dim)
 
 
 def _vector(a: ndarray, index: Any, dim: int) -> int | None:
@@ -108,38 +109,23 @@ def _index_select(a: ndarray, index: ndarray, dim: int) -> Launch:
     if axis is None:
         return None
     size = a.shape[axis]
-    return lambda x, index: None if _exceeds(index, size) else x.take(index, axis)
+    return _slices(flat_positions.GATHER, a, index, axis) or (
+        lambda x, index: None if _exceeds(index, size) else x.take(index, axis))
 
 
 def _index_fill(a: ndarray, index: ndarray, value: Any, dim: int) -> Launch:
     axis = _vector(a, index, dim)
     if axis is None or a.dtype.kind != "f" or value.__class__ is ndarray:
         return None
-    size, number = a.shape[axis], a.dtype.type(value)
-    before: tuple[Any, ...] = (slice(None),) * axis
-
-    def launch(x: ndarray, index: ndarray) -> Any:
-        if _exceeds(index, size):
-            return None
-        result = x.copy()
-        result[(*before, index)] = number
-        return result
-
-    return launch
+    return _slices(flat_positions.FILL, a, index, axis, value)
 
 
 def _index_add(a: ndarray, index: ndarray, source: ndarray, dim: int, alpha: Any = 1) -> Launch:
     axis = _vector(a, index, dim)
     if axis is None or alpha != 1 or a.dtype is not source.dtype or a.dtype.kind != "f" or (
-            source.shape != (*a.shape[:axis], index.size, *a.shape[axis + 1:])):
+            source.shape != (*a.shape[:axis], index.size, *a.shape[axis + 1:])) or not source.flags.c_contiguous:
         return None
-    full = np.broadcast_to(index.reshape(-1, *(1,) * (a.ndim - 1 - axis)), source.shape)
-    positions = _positions(a, np.ascontiguousarray(full), dim)
-    if positions is None:
-        return None
-    shape, kept = source.shape, (-1, *(1,) * (a.ndim - 1 - axis))
-    blank = np.zeros(shape, np.int64)
-    return _adding(lambda index: positions(blank + index.reshape(kept)))
+    return _slices(flat_positions.ADD, a, index, axis)
 
 
 def _index(a: ndarray, *indices: Any) -> Launch:
@@ -151,6 +137,9 @@ def _index(a: ndarray, *indices: Any) -> Launch:
         axis, = at
         if indices[axis].size * (a.size // a.shape[axis]) > (INDEXING if axis else COPIES)[0]:
             return None
+        launch = _slices(flat_positions.GATHER, a, indices[axis], axis, wraps=True)
+        if launch is not None:
+            return launch
 
         def take(x: ndarray, index: ndarray) -> Any:
             try:
@@ -176,7 +165,8 @@ def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
             indices.size * weight.shape[1] > COPIES[0]):
         return None
     size = weight.shape[0]
-    return lambda x, index: None if _exceeds(index, size) else x.take(index, 0)
+    return _slices(flat_positions.GATHER, weight, indices, 0) or (
+        lambda x, index: None if _exceeds(index, size) else x.take(index, 0))
 
 
 def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Launch:
@@ -186,12 +176,14 @@ def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_in
     n, classes = a.shape
     starts, divisor = np.arange(0, n * classes, classes), a.dtype.type(-n if reduction == "mean" else -1)
 
-    def launch(x: ndarray, target: ndarray) -> Any:
-        if _exceeds(target, classes):
-            return None
-        return asarray(_sum(x.take(starts + target)) / divisor)
+    pick = _moving(flat_positions.GATHER, a, target, 1, starts, np.arange(n))
+    if pick is not None:
+        def launch(x: ndarray, target: ndarray) -> Any:
+            picked = pick(x, target)
+            return None if picked is None else asarray(_sum(picked) / divisor)
 
-    return launch
+        return launch
+    return lambda x, target: None if _exceeds(target, classes) else asarray(_sum(x.take(starts + target)) / divisor)
 
 
 INDEX_MAKERS: dict[str, Callable[..., Launch]] = {

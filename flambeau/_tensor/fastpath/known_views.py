@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, special
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
+from .known_calls import KnownCalls
 
 ndarray = np.ndarray
 #: past the checks of arrays in a device's memory
@@ -34,9 +36,16 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     known: dict[Any, Any] = {}
     find = known.get
+    known_calls = KnownCalls()
+    enter: Any = None
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal enter
+        if enter is not None:
+            result = enter(args, kwargs)
+            if result is not None:
+                return result if result is not False else function(*args, **kwargs)
         if kwargs or special[0] or not args:
             return function(*args, **kwargs)
         source = args[0]
@@ -64,8 +73,12 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
                     known[key] = made
             return result
         if makers.__class__ is tuple:
-            return tuple([view_of(source, make(a), True) for make in makers])
-        return view_of(source, makers(a), False)
+            result = tuple([view_of(source, make(a), True) for make in makers])
+        else:
+            result = view_of(source, makers(a), False)
+        if SMALL_KERNELS[0]:
+            enter = known_calls.add_views(source, rest, result)
+        return result
 
     return call
 

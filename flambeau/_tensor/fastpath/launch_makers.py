@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled import compiled_operators
-from ...backends.compiled.thresholds import SCANS, threshold_of
+from ...backends.compiled.thresholds import REDUCTIONS, SCANS, threshold_of
+from ...backends.numpy.summation import BLOCK
+from ...errstate import quietly, run_in_quiet
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
+from ...runtime.filling import RETURNED, Filling, NewArray, with_filling
 from ..dispatch.array_kernels import arrays, kernel_of
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
@@ -18,9 +21,11 @@ from .selection_launches import SELECTIONS, searchsorted
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
-asarray, concatenate, zeros = np.asarray, np.concatenate, np.zeros
+asarray, concatenate, empty, zeros = np.asarray, np.concatenate, np.empty, np.zeros
 F64 = np.dtype(np.float64)
 Launch = Callable[..., Any] | None
+#: any number of elements, and none
+_ANY, _NONE = [1 << 62], [0]
 
 #: operators that are one composite with their parameters by position
 _COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm", "_batch_norm": "batch_norm",
@@ -42,7 +47,10 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     """
     if op.kind == ELEMENTWISE:
         return elementwise_launch(op, inputs, params)
-    make = _MAKERS.get(op.name)
+    if op.outputs == ("values", "indices"):
+        make = SELECTIONS.get("sort_stable" if op.params[0] == "stable" else op.name)
+    else:
+        make = _MAKERS.get(op.name)
     if make is not None:
         launch: Launch = make(*inputs, **params)
         return launch
@@ -122,8 +130,21 @@ def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
     return lambda x: x.take(index)
 
 
+def _to_copy(a: ndarray, dtype: Any, memory_format: Any = None) -> Launch:
+    from ...backends.compiled.families.casting import cast_launch
+
+    return None if memory_format is not None else cast_launch(a, dtype.numpy)
+
+
 def _trace(a: ndarray) -> Launch:
-    return lambda x: asarray(x.trace())
+    total = _launch_of_reduction(np.add, a.diagonal(), None, False)
+
+    def launch(x: ndarray) -> Any:
+        return total(x.diagonal())
+
+    diagonal = with_filling(lambda x: x.diagonal(), Filling(ndarray.diagonal, (0,), result=RETURNED))
+    launch.steps = ((diagonal, (0,)), (total, (1,))), 1  # type: ignore[attr-defined]
+    return launch
 
 
 def _masked_fill(a: ndarray, mask: ndarray, value: Any) -> Launch:
@@ -147,15 +168,25 @@ def _scan(ufunc: Any) -> Callable[..., Launch]:
     return make
 
 
-def _logical(ufunc: Any) -> Callable[..., Launch]:
-    reduce = ufunc.reduce
-
-    def make(a: ndarray, dim: Any, keepdim: bool) -> Launch:
-        if a.dtype.kind not in "bfi" or not a.ndim or (dim is not None and dim.__class__ is not int):
+def _reduction(ufunc: Any, kinds: str, most: list[int], most_of_all: list[int]) -> Callable[..., Launch]:
+    """What makes launches of a reduction that is one call of a ufunc for at most so many elements."""
+    def make(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Launch:
+        if a.dtype.kind not in kinds or not a.ndim or dtype is not None or keepdim.__class__ is not bool or (
+                not 0 < a.size <= (most_of_all if dim is None else most)[0]) or (
+                dim is not None and (dim.__class__ is not int or not -a.ndim <= dim < a.ndim)):
             return None
-        return lambda x: asarray(reduce(x, dim, None, None, keepdim))
+        return _launch_of_reduction(ufunc, a, dim, keepdim)
 
     return make
+
+
+def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | None, keepdim: bool) -> Callable[..., Any]:
+    reduce = ufunc.reduce
+    found = asarray(run_in_quiet(reduce, (a, dim, None, None, keepdim)))
+    shape, dtype = found.shape, found.dtype
+    return with_filling(
+        lambda x: run_in_quiet(reduce, (x, dim, None, empty(shape, dtype), keepdim)),
+        Filling(quietly, ([reduce], 0, [dim], [None], NewArray(shape, dtype), [keepdim])))
 
 
 def _constant_pad(a: ndarray, pad: tuple[int, ...], value: Any) -> Launch:
@@ -244,8 +275,12 @@ def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool,
 
 
 _MAKERS: dict[str, Callable[..., Launch]] = {
-    **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "any": _logical(np.logical_or),
-    "all": _logical(np.logical_and),
+    **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "_to_copy": _to_copy,
+    "any": _reduction(np.logical_or, "bfi", _ANY, _ANY), "all": _reduction(np.logical_and, "bfi", _ANY, _ANY),
+    "sum": _reduction(np.add, "f", [BLOCK], [BLOCK]), "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
+    "amax": _reduction(np.maximum, "f", REDUCTIONS, REDUCTIONS),
+    "amin": _reduction(np.minimum, "f", REDUCTIONS, REDUCTIONS), "max": _reduction(np.maximum, "f", _NONE, REDUCTIONS),
+    "min": _reduction(np.minimum, "f", _NONE, REDUCTIONS),
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,

@@ -14,34 +14,54 @@ import numpy as np
 
 from ...backends.compiled import SMALL_CALLS_BEFORE_KERNELS, enable_kernels, next_small_call
 from ...backends.compiled.thresholds import SMALL_KERNELS
+from ...devices import memory_format
+from ...dtypes import BFLOAT16, dtype
 from ...engine.grad_mode import grad_mode
+from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, inference_used, special
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
+from .known_calls import KnownCalls
 from .repeated_layouts import CALLS, F32, MOST, Launches, ndarray
 
 new = object.__new__
 _grad_enabled = grad_mode.get
 #: classes of arguments whose values are parts of keys
-_PLAIN = frozenset((int, bool, str, tuple, type(None)))
-_TENSORS = frozenset((Tensor, Parameter))
-_VOID = np.dtype("V1").num
+_PLAIN = frozenset((int, bool, str, tuple, type(None), dtype, memory_format))
+_TENSORS, _INTS = frozenset((Tensor, Parameter)), frozenset((int,))
+#: NumPy's number of dtypes that it does not have, and what stands for bfloat16
+_VOID, _BFLOAT16 = np.dtype("V1").num, -1
 
 #: the value of `special` while a call is observed that may take its shortest way
 observing = [0]
 
 
-def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
+def repeated(function: Callable[..., Any], records: bool = True) -> Callable[..., Any]:
     """A function that applies operators to its arguments, with launches for calls that come again and again.
 
     What it applies may depend on values only where an operator raises.
+
+    Args:
+        records: whether calls that are recorded have launches, too; False where the function has a fast path for them.
     """
     launches = Launches()
     find = launches.single.get
     observed: dict[Any, Any] = {}
+    known_calls = KnownCalls()
+    enter: Any = None
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal enter
+        if enter is not None:
+            result = enter(args, kwargs)
+            if result is not None:
+                if result is not False:
+                    return result
+                if not records:
+                    return function(*args, **kwargs)
+        elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
+            return function(*args, **kwargs)
         if not SMALL_KERNELS[0]:
             if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
@@ -60,7 +80,10 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
                     return function(*args, **kwargs)
                 tensors.append(x)
                 arrays.append(a)
-                parts += (a.dtype.num, a.shape, a.strides)
+                number = a.dtype.num
+                if number == _VOID and a.dtype is BFLOAT16:
+                    number = _BFLOAT16
+                parts += (number, a.shape, a.strides)
                 if x._requires_grad:
                     mask |= bit
                 bit += bit
@@ -68,6 +91,9 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
                 parts.append(x or repr(x))
             elif kind in _PLAIN:
                 parts += (kind, x)
+                if kind is tuple:  # (1,), (1.0,) and (True,) are equal, and so are (0.0,) and (-0.0,)
+                    kinds = tuple(map(type, x))
+                    parts.append(kinds if _INTS.issuperset(kinds) else (kinds, repr(x)))
             else:
                 return function(*args, **kwargs)
         if kwargs:
@@ -78,8 +104,11 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
                     bit > 8 and len(set(map(id, tensors))) < len(tensors)))):
                 ids = list(map(id, tensors))
                 parts += map(ids.index, ids)
-        if mask and not _grad_enabled():
-            mask = 0
+        if mask:
+            if not _grad_enabled():
+                mask = 0
+            elif not records:
+                return function(*args, **kwargs)
         key = (mask, *parts)
         try:
             known = find(key)
@@ -90,9 +119,11 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
             if recorded is not None:
                 result = recorded(tensors, arrays)
                 return function(*args, **kwargs) if result is None else result
-            array = launch(*arrays)
+            # NumPy's warnings are off where it computes
+            array = launch(*arrays) if hasattr(launch, "filling") else run_in_quiet(launch, arrays)
             if array is None:  # an index is out of range
                 return function(*args, **kwargs)
+            enter = known_calls.add(args, kwargs, launch, several)
             if several is not None:
                 return several([wrap(each) for each in array])
             result = new(Tensor)
@@ -120,6 +151,11 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def launched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`repeated`, for calls that are not recorded."""
+    return repeated(function, records=False)
 
 
 def repeated_in_place(function: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,4 +208,4 @@ def _prepared(call: Any) -> Any:
     return prepared(call)
 
 
-__all__ = ["observing", "repeated", "repeated_in_place"]
+__all__ = ["launched", "observing", "repeated", "repeated_in_place"]

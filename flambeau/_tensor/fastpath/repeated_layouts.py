@@ -108,8 +108,9 @@ def _are_arrays(result: Any) -> bool:
 def _same(found: Any, expected: Any) -> bool:
     if expected.__class__ is tuple:
         return found.__class__ is tuple and len(found) == len(expected) and all(map(_same, found, expected))
-    return (found.__class__ is ndarray and found.dtype is expected.dtype and found.shape == expected.shape
-            and found.strides == expected.strides and bool(found.tobytes() == expected.tobytes()))
+    return (found.__class__ is expected.__class__ is ndarray and found.dtype is expected.dtype
+            and found.shape == expected.shape and found.strides == expected.strides
+            and bool(found.tobytes() == expected.tobytes()))
 
 
 def launch_by(op: Op, inputs: list[Any], params: dict[str, Any]) -> Any:

@@ -33,6 +33,7 @@ from ..dispatch.handlers import handlers
 from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
+from .known_calls import KnownCalls
 from .levels import beside_levels
 from .repeated_layouts import MOST, SMALL, SMALL_KERNELS, Launches, consider_with_parameters, launch_or_limit
 from .without_promotion import without_promotion_if_any
@@ -270,9 +271,15 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
     single, double = launches.single.get, launches.double.get
     finish: Any = None
     elementwise, threshold = op.kind == ELEMENTWISE, threshold_of(op.name)
+    known_calls = KnownCalls()
+    enter: Any = None
 
     def call(*args: Any, out: Any = None, **params: Any) -> Any:
-        nonlocal fast_path, finish
+        nonlocal fast_path, finish, enter
+        if enter is not None and out is None:
+            result = enter(args, params)
+            if result is not None and result is not False:
+                return result
         launch: Any = False
         if SMALL_KERNELS[0] and fast_path and out is None and not special[0] and args:
             try:
@@ -284,12 +291,12 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
                     if len(args) > 1:
                         rest = args[1:]
                         key = (*key, *rest, *map(type, rest))
-                        if 0 in rest:  # 0.0 and -0.0 are equal
+                        if 0 in rest or tuple in map(type, rest):  # 0.0 and -0.0 are equal, (1,) and (True,), too
                             key = (*key, repr(rest))
                     if params:
                         values = params.values()
                         key = (*key, *params, *values, *map(type, values))
-                        if 0 in values:
+                        if 0 in values or tuple in map(type, values):
                             key = (*key, repr(params))
                     launch = (single if dt is F32 else double)(key)
             except (AttributeError, TypeError, ValueError):  # no tensor; a parameter that is unhashable, an array
@@ -298,11 +305,12 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
                 r = launch[0](a)
                 if not (input._requires_grad and _grad_enabled()) and not (
                         result_modes_used[0] and (active_transforms[0] or _inferring())):
-                    result: Any = new(Tensor)
+                    result = new(Tensor)
                     result._array = r
                     result._output_nr = 0
                     result._grad = result._counter = result._base = result._accumulator = result._node = None
                     result._requires_grad = False
+                    enter = known_calls.add(args, params, launch[0])
                     return result
                 return finish(input, a, r, launch[1], kernel_rule if elementwise and a.size > threshold[0] else run)
         if out is not None or not args or (special[0] and not beside_levels(*args)):

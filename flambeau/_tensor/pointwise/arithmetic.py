@@ -15,7 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.promotion import result_type
 from ..dispatch.public_functions import inplace_function, public_function
-from ..fastpath.repeated_calls import repeated, repeated_in_place
+from ..fastpath.repeated_calls import launched, repeated, repeated_in_place
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 
@@ -300,6 +300,7 @@ def _check_integer_power(input: Tensor, exponent: Any) -> None:
 pow_scalar = positional_parameters(REGISTRY["_pow_scalar"], arrays.pow_scalar)
 
 
+@launched
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """input ** exponent; one of the two may be a scalar.
 
@@ -340,6 +341,7 @@ def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
     return _write("_pow_scalar", self, exponent=exponent)
 
 
+@launched
 def square(input: Tensor, *, out: Any = None) -> Tensor:
     """input².
 

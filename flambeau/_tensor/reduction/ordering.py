@@ -15,7 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.out_tensors import write_out
 from ..dispatch.public_functions import public_function
 from ..fastpath.by_arity import unary
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import launched, repeated
 from ..fastpath.unary_with_parameters import values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor, wrap
@@ -36,6 +36,7 @@ def _write_outputs(op: Any, result: Any, out: Any, *inputs: Any) -> Any:
     return named_result(op, with_out=True)(write_out(op, result, out))
 
 
+@launched
 def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None,
          axis: Any = None) -> Any:
     """The elements sorted along `dim`, and their indices: (values, indices).
@@ -58,6 +59,7 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
 _kthvalue = values_and_indices(REGISTRY["kthvalue"])
 
 
+@launched
 def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The k-th smallest element along `dim`."""  # replaced by the declaration's docstring below
     if out is not None:

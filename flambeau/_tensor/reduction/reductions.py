@@ -16,7 +16,7 @@ from ..dispatch.array_kernels import arrays
 from ..dispatch.out_tensors import resize_out, write_out
 from ..dispatch.public_functions import public_function
 from ..fastpath.by_arity import unary
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import launched
 from ..fastpath.unary_with_parameters import positional_parameters, values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor
@@ -92,7 +92,7 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op_part.doc
-    return call
+    return launched(call)
 
 
 def _dtype_of_out(name: str, input: Tensor, dim: Any, keepdim: bool, out: Tensor) -> Any:
@@ -218,7 +218,7 @@ def _extremum(name: str, elementwise: str) -> Any:
     call.__doc__ = (f"The {which} element; along `dim`, (values, indices); with another tensor, the elementwise\n"
                     f"    `{elementwise}`.\n\n    >>> import flambeau as torch\n"
                     f"    >>> torch.{name}(torch.tensor([1., 3., 2.]))\n    tensor({example}.)\n    ")
-    return call
+    return launched(call)
 
 
 max = _extremum("max", "maximum")
@@ -267,9 +267,9 @@ def _over_dims(name: str, default: Any) -> Any:
     return call
 
 
-amax = _over_dims("amax", ())
-amin = _over_dims("amin", ())
-_all, _any = repeated(_over_dims("all", None)), repeated(_over_dims("any", None))
+amax = launched(_over_dims("amax", ()))
+amin = launched(_over_dims("amin", ()))
+_all, _any = _over_dims("all", None), _over_dims("any", None)
 _MISSING = object()
 _logsumexp = _over_dims("logsumexp", None)
 _logsumexp_of_dim = positional_parameters(REGISTRY["logsumexp"])
@@ -298,9 +298,10 @@ def _bool_reduction(name: str, reduce: Any) -> Any:
     return call
 
 
-all, any = _bool_reduction("all", _all), _bool_reduction("any", _any)
+all, any = launched(_bool_reduction("all", _all)), launched(_bool_reduction("any", _any))
 
 
+@launched
 def logsumexp(input: Any, dim: Any = _MISSING, keepdim: bool = False, *more: Any, out: Any = None,
               **numpy_names: Any) -> Any:
     """The logarithm of the sum of exponentials."""
@@ -350,8 +351,8 @@ def _arg_extremum(name: str) -> Any:
     return call
 
 
-argmax = _arg_extremum("argmax")
-argmin = _arg_extremum("argmin")
+argmax = launched(_arg_extremum("argmax"))
+argmin = launched(_arg_extremum("argmin"))
 
 
 # ----- var, std -----------------------------------------------------------------------------------
@@ -405,7 +406,7 @@ def _moment(name: str, with_mean: bool) -> Any:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc
-    return call
+    return launched(call)
 
 
 def _count(shape: tuple[int, ...], dim: Any) -> int:

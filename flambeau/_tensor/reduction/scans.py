@@ -9,6 +9,7 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.out_tensors import resize_out, write_out
+from ..fastpath.repeated_calls import launched
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 from .dims import check_dtype_of_out, converted, one_dim
@@ -56,7 +57,7 @@ def _scan(name: str, converts_before: bool) -> Any:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc
-    return call
+    return launched(call)
 
 
 cumsum = _scan("cumsum", False)

@@ -31,6 +31,7 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.out_tensors import write_out
 from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
+from ..fastpath.repeated_calls import launched
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, lacks_elements, make_meta
 from ..methods.sparse import implementation as sparse_implementation
@@ -158,7 +159,7 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = (f"This tensor converted to {dtype.name}.\n\n    >>> import flambeau as torch\n"
                     f"    >>> torch.ones(2).{name}().dtype\n    flambeau.{dtype.name}\n    ")
-    return call
+    return launched(call)
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:

@@ -120,6 +120,7 @@ def _view_of_memory(self: Tensor, dtype: Any) -> Tensor:
     return out
 
 
+@known_views
 def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """A view with another shape, or with the memory interpreted as another dtype.
 
@@ -172,6 +173,7 @@ def reshaped(input: Tensor, shape: Any) -> Tensor:
     return reshape(input, shape)
 
 
+@known_views
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The elements in another shape: a view where the strides permit it, else a copy.
 
@@ -236,6 +238,7 @@ def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
         raise
 
 
+@known_views
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` merged into one.
 
@@ -396,6 +399,7 @@ def _one_by_one(input: Tensor, dims: tuple[Any, ...], axis: Any, of_method: bool
 squeeze = _squeezing(of_method=False)
 
 
+@known_views
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """The tensor with a new dimension of size 1 at `dim`.
 
@@ -429,6 +433,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # ----- order of dimensions ---------------------------------------------------------------
 
 
+@known_views
 def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
     """The tensor with two dimensions swapped, a view.
 
@@ -459,6 +464,7 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
 swapaxes = swapdims = transpose
 
 
+@known_views
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, a view; a vector unchanged.
 
@@ -481,6 +487,7 @@ def t(input: Tensor) -> Tensor:
         return apply(REGISTRY["t"], [input])
 
 
+@known_views
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The tensor with its dimensions in another order, a view.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from ...kernels.memory_format import elementwise_strides
 from ...runtime import entry_points, launch, thread_pool
+from ...runtime.filling import Filling, NewArray, with_filling
 from ...runtime.launch import Launch
 
 ndarray = np.ndarray
@@ -214,15 +215,17 @@ class Plan:
         enter: the entry point, `enter(pool, *results, *arrays, *scalars)`, which returns the first result; with scratch
             memory, `enter(pool, scratch, ...)`. None where there are no launches.
         scratch: bytes of scratch memory, without padding for alignment.
+        divided: whether a launch has several chunks, which threads share.
     """
 
-    __slots__ = ("_references", "enter", "outs", "scratch")
+    __slots__ = ("_references", "divided", "enter", "outs", "scratch")
 
     def __init__(self, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
                  launches: Sequence[Launch], scalars: Sequence[np.dtype] = ()) -> None:
         self.outs = tuple(outs)
         self.scratch = max((each.scratch for each in launches), default=0)
         self.enter: Any = None
+        self.divided = any(each.chunks > 1 for each in launches)
         self._references: list[Any] = []
         if not launches:
             return
@@ -270,9 +273,9 @@ def launch_of_outputs(outs: Sequence[tuple[tuple[int, ...], np.dtype]],
     return run
 
 
-def launch_of_result(shape: tuple[int, ...], dtype: np.dtype,
-                     launches: Sequence[Launch]) -> Callable[..., ndarray] | None:
-    """The function of arrays that runs launches over (result, *arrays) and gives the result, a row-major array."""
+def launch_of_result(shape: tuple[int, ...], dtype: np.dtype, launches: Sequence[Launch],
+                     count: int) -> Callable[..., ndarray] | None:
+    """The function of `count` arrays that runs launches over (result, *arrays) and gives the row-major result."""
     plan = Plan([(shape, dtype, None)], launches)
     if plan.enter is None or plan.scratch:
         return None
@@ -281,7 +284,24 @@ def launch_of_result(shape: tuple[int, ...], dtype: np.dtype,
     def run(*arrays: ndarray, _plan: Plan = plan) -> ndarray:  # which owns what `enter` reads
         return enter(pool(), empty(shape, dtype), *arrays)
 
-    return run
+    return with_filling(run, filling_of(plan, range(count)))
+
+
+def filling_of(plan: Plan, operands: Iterable[Any],
+               shapes: Sequence[tuple[int, ...]] | None = None) -> Filling | None:
+    """A plan of new row-major results as `Filling`; None where threads share a launch.
+
+    Args:
+        operands: the sources of the arrays and the scalars.
+        shapes: of the results, where the plan has them in other shapes.
+    """
+    if plan.divided or plan.enter is None or any(strides is not None for *_, strides in plan.outs):
+        return None
+    pool, owner = thread_pool.lasting_pool()
+    new = [NewArray(out[0] if shapes is None else shapes[i], out[1]) for i, out in enumerate(plan.outs)]
+    if plan.scratch:
+        new.insert(0, NewArray((plan.scratch + launch.ALIGNMENT,), _BYTE))
+    return Filling(plan.enter, ([pool], *new, *operands), (plan, owner), int(plan.scratch > 0))
 
 
 class PlanCache:
@@ -314,4 +334,4 @@ def result_strides(shape: tuple[int, ...], operands: Sequence[np.ndarray],
     return None if strides is None else tuple([s * dtype.itemsize for s in strides])
 
 
-__all__ = ["Plan", "PlanCache", "launch_of_outputs", "launch_of_result", "new_array", "result_strides"]
+__all__ = ["Plan", "PlanCache", "filling_of", "launch_of_outputs", "launch_of_result", "new_array", "result_strides"]

@@ -22,9 +22,10 @@ import numpy as np
 
 from ...codegen.scalar.scalar_ir import FLOAT32
 from ...runtime import thread_pool
+from ...runtime.filling import with_filling
 from .elementwise import ElementwiseKernel
 from .gradients import Gradients
-from .launching import Plan, new_array
+from .launching import Plan, filling_of, new_array
 from .tracing.declarations import Formula, FormulaCache, operand_elements, rounded_result, split_scalars
 from .tracing.namespace import ExpressionNamespace, RoundedNamespace
 from .tracing.scalars import ScalarParameters
@@ -46,13 +47,16 @@ def _launch_function(plan: Plan, arrays: Sequence[np.ndarray], constant: Sequenc
     It keeps the plan, which owns what its entry point reads.
     """
     pool, empty, enter, (shape, dtype, _) = thread_pool.pool, np.empty, plan.enter, plan.outs[0]
+    given = iter(range(len(arrays)))
+    operands = [[x] if fixed else next(given) for x, fixed in zip(arrays, constant, strict=True)]
+    filling = filling_of(plan, (*operands, *[[each] for each in scalars]))
     if not any(constant):
         if len(arrays) == 1:
-            return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, *scalars)
-        return lambda *given, _plan=plan: enter(pool(), empty(shape, dtype), *given, *scalars)
+            return with_filling(lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, *scalars), filling)
+        return with_filling(lambda *given, _plan=plan: enter(pool(), empty(shape, dtype), *given, *scalars), filling)
     if len(arrays) == 2 and constant[1]:
         fixed = arrays[1]
-        return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, fixed, *scalars)
+        return with_filling(lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, fixed, *scalars), filling)
 
     def launch(*given: np.ndarray, _plan: Plan = plan) -> np.ndarray:
         rest = iter(given)
@@ -60,7 +64,7 @@ def _launch_function(plan: Plan, arrays: Sequence[np.ndarray], constant: Sequenc
         result: np.ndarray = enter(pool(), empty(shape, dtype), *operands, *scalars)
         return result
 
-    return launch
+    return with_filling(launch, filling)
 
 
 class Operators:

@@ -8,7 +8,6 @@ for each step, and makes the arrays of the results.
 from __future__ import annotations
 
 import ctypes
-import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,8 +23,6 @@ _WORDS = 24
 CONSTANT, ADDRESS, STREAM = range(3)
 #: NumPy's NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE
 _FLAGS = 0x500
-#: positions of functions in the table of NumPy's C API
-_NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
 #: fields of a block: the status of the last call; numbers of results, of addresses that are given as integers (the
 #: results' and extras), of all addresses, of calls; the bits of addresses that must be 0; the class of results; tables
 #: of results, calls, constants; functions of NumPy and CPython; then those of `entry_points`
@@ -328,11 +325,9 @@ def _maker() -> Callable[[np.ndarray], Callable[..., Any]]:
 def _functions() -> tuple[int, ...]:
     """Addresses: of PyArray_NewFromDescr and PyArray_SetBaseObject, PyTuple_New and PyTuple_SetItem, and of None."""
     api = ctypes.pythonapi
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
-    extension: Any = importlib.import_module("numpy._core._multiarray_umath")
-    table = (ctypes.c_void_p * (_SET_BASE + 1)).from_address(pointer(extension._ARRAY_API, None))
     of_tuples = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (api.PyTuple_New, api.PyTuple_SetItem)]
-    return table[_NEW_FROM_DESCRIPTOR] or 0, table[_SET_BASE] or 0, *of_tuples, id(None)
+    of_arrays = [numpy_abi.function_address(each) for each in (numpy_abi.NEW_FROM_DESCRIPTOR, numpy_abi.SET_BASE)]
+    return *of_arrays, *of_tuples, id(None)
 
 
 class LaunchStub:

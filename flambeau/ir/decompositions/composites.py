@@ -288,8 +288,9 @@ class ProgramCache:
         start: Any = program.start
         if start is None or program.single.shares:
             return None
+        from ...runtime.filling import Filling, NewArray, with_filling
         from ...runtime.launch import allocate_aligned
-        from ...runtime.thread_pool import pool
+        from ...runtime.thread_pool import lasting_pool, pool
 
         first = cached.result if cached.result.__class__ is int else cached.result[0]
         if first != 0 or (filling and len(cached.list_outputs) != 1):
@@ -308,8 +309,11 @@ class ProgramCache:
                 return outputs[0], *[outputs[k] for k in stored]
 
             return fill
+        address, owner = lasting_pool()
+        call = Filling(start, ([address], [arena], *range(len(program.inputs)), NewArray(shape, dtype), *[
+            NewArray(*each) for each in others]), (owners, owner))
         if len(program.inputs) == 1 and not others and not program.execution_plan.steps_before_conditions:
-            return lambda a, _owners=owners: start(pool(), arena, a, empty(shape, dtype))
+            return with_filling(lambda a, _owners=owners: start(pool(), arena, a, empty(shape, dtype)), call)
 
         def launch(*arrays: np.ndarray, _owners: Any = owners) -> Any:
             result, threads = empty(shape, dtype), pool()
@@ -317,7 +321,7 @@ class ProgramCache:
                 return None  # a condition does not hold
             return result
 
-        return launch
+        return with_filling(launch, call)
 
     def _build(self, args: Sequence[Any], params: dict[str, Any],
                arrays: Sequence[np.ndarray]) -> _CachedProgram | None:

@@ -6,6 +6,7 @@ import warnings
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import launched
 from ...devices import contiguous_format
 
 __all__ = [
@@ -29,6 +30,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return fn.relu_(input) if inplace else fn.relu(input)
 
 
+@launched
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """ReLU with upper bound 6: min(max(0, x), 6).
 
@@ -155,6 +157,7 @@ def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: flo
     return fn.elu_(input, alpha) if scale == input_scale == 1 else fn.elu_(input, alpha, scale, input_scale)
 
 
+@launched
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU: scale · (max(0, x) + min(0, alpha · (eˣ - 1))), scale = 1.0507, alpha = 1.6733.
 
@@ -369,6 +372,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
+@launched
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: object = None) -> Tensor:
     """Softmin: softmax(-x) along `dim`.
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
 from ..._tensor.argument_errors.seen_classes import SeenClasses
-from ..._tensor.fastpath.repeated_calls import repeated
+from ..._tensor.fastpath.repeated_calls import launched, repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import bool_, can_cast, promote_types
 from ...dtypes import dtype as dtype_type
@@ -152,6 +152,7 @@ def _weighted_reduction(loss: Tensor, weight: Tensor, input: Tensor, reduction: 
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
+@launched
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood: -weight[t] · input[t].

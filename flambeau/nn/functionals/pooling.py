@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import launched
 from ..ntuple import ntuple
 
 __all__ = [
@@ -145,6 +146,7 @@ def resolve_output_size(output_size: Any, input: Tensor, rank: int) -> Any:
             for requested, n in zip(output_size, input_size[len(input_size) - len(output_size):], strict=True)]
 
 
+@launched
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last dimension into `output_size` parts; see `nn.AdaptiveAvgPool1d`.
 
@@ -162,6 +164,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return fn.adaptive_avg_pool1d(input, output_size)
 
 
+@launched
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last 2 dimensions into `output_size` parts; see `nn.AdaptiveAvgPool2d`.
 
@@ -180,6 +183,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return fn.adaptive_avg_pool2d(input, resolve_output_size(output_size, input, 2))
 
 
+@launched
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last 3 dimensions into `output_size` parts; see `nn.AdaptiveAvgPool3d`.
 

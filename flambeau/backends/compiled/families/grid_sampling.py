@@ -80,7 +80,7 @@ def sample_launch(input: ndarray, grid: ndarray, modes: tuple[int, int, bool]) -
             grid.flags.c_contiguous and grid_sampling.is_addressable(spec)):
         return None
     launches = grid_sampling.launches("forward", _sampling(rank, *modes), spec, prod(grid.shape[1:-1]))
-    return launch_of_result((*input.shape[:2], *grid.shape[1:-1]), input.dtype, launches)
+    return launch_of_result((*input.shape[:2], *grid.shape[1:-1]), input.dtype, launches, 2)
 
 
 def image_gradient(g: ndarray, input: ndarray, grid: ndarray, modes: tuple[int, int, bool]) -> ndarray | None:

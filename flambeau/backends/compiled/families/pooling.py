@@ -15,6 +15,8 @@ import numpy as np
 from .... import codegen, dtypes
 from ....errstate import run_quietly
 from ....kernels.memory_format import channels_last_strides, to_channels_last
+from ....runtime.filling import with_filling
+from ..launching import filling_of
 from .convolution import channels_last
 
 ndarray = np.ndarray
@@ -157,10 +159,12 @@ def _launch(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], 
             return values, indices
 
         return run
+    filling = filling_of(plan, (0,), [shape])
     if not plan.scratch:
-        return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a)  # which owns what `enter` reads
+        # the plan owns what `enter` reads
+        return with_filling(lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a), filling)
     scratch, byte = plan.scratch + ALIGNMENT, np.dtype(np.uint8)
-    return lambda a, _plan=plan: enter(pool(), empty(scratch, byte), empty(shape, dtype), a)
+    return with_filling(lambda a, _plan=plan: enter(pool(), empty(scratch, byte), empty(shape, dtype), a), filling)
 
 
 def keeps_channels_last(x: ndarray, rank: int, is_average: bool) -> bool:

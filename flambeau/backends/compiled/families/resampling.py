@@ -51,7 +51,7 @@ def resample_launch(shape: tuple[int, ...], dtype: np.dtype, dim: int, positions
         return None
     launches = resampling.launches(dtype, prod(shape[:axis]), shape[axis], prod(shape[axis + 1:]),
                                    np.array(positions), np.array(weights))
-    return launch_of_result((*shape[:axis], outputs, *shape[axis + 1:]), dtype, launches)
+    return launch_of_result((*shape[:axis], outputs, *shape[axis + 1:]), dtype, launches, 1)
 
 
 def resample_backward(g: ndarray, dim: int, size: int, positions: Any, weights: Any) -> ndarray | None:
