@@ -14,9 +14,9 @@ import pytest
 import flambeau as torch
 from flambeau import codegen
 from flambeau._tensor.fastpath import known_calls
-from flambeau._tensor.fastpath.known_calls import EVERY, MOST, KnownCalls
+from flambeau._tensor.fastpath.known_calls import EVERY, MOST
 from flambeau._tensor.fastpath.repeated_calls import launched
-from flambeau._tensor.fastpath.repeated_layouts import CALLS, PROOFS
+from flambeau._tensor.fastpath.repeated_layouts import CALLS, PROOFS, KnownCalls
 from flambeau.backends.compiled import enable_kernels
 from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.runtime import object_layout

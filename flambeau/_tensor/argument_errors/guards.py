@@ -96,7 +96,16 @@ class _NotGiven:
 NOT_GIVEN: Any = _NotGiven()
 
 _IMPLEMENTATION, _NAMES, _UNFIT = "the function", "its names", "what is asked after an error"
-_SEEN, _ENTER = "the classes that fit", "the cell of the function of known calls"
+_SEEN, _ENTER = "the classes that fit", "where the function of known calls is"
+
+
+class _Entrance:
+    """The cell of a function's function of known calls; unlike a cell, constants of code can be hashed."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, cell: CellType) -> None:
+        self.cell = cell
 
 
 @functools.cache
@@ -126,7 +135,7 @@ def _template(n_free: int, checks: bool, skips: bool, enters: bool) -> CodeType:
         "            args, kwargs = seen.check(fits, args, kwargs)",
     ]
     enter = [
-        f"        enter = {_ENTER!r}.cell_contents",
+        f"        enter = {_ENTER!r}.cell.cell_contents",
         "        if enter is not None and args:",  # the first one has other names in functions and in methods
         "            result = enter(args, kwargs)",
         "            if result is not None and result is not False:",
@@ -212,7 +221,7 @@ def guard(function: FunctionType, space: str, name: str) -> None:
     code = _template(len(function.__code__.co_freevars), seen is not None, seen is not None and seen.skips, enters)
     constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
     if enters:
-        constants[_ENTER] = (implementation.__closure__ or ())[free.index("enter")]
+        constants[_ENTER] = _Entrance((implementation.__closure__ or ())[free.index("enter")])
     if seen is not None:
         constants[_SEEN] = seen
     function.__code__ = code.replace(

@@ -35,9 +35,8 @@ from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 from .inside_transforms import NEVER, binary_inside, unary_inside
-from .known_calls import KnownCalls
 from .repeated_calls import launched
-from .repeated_layouts import MOST, SMALL_KERNELS, Launches, launch_by
+from .repeated_layouts import MOST, SMALL_KERNELS, KnownCalls, Launches, launch_by
 from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray

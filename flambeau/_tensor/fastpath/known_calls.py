@@ -18,8 +18,6 @@ from ...devices import memory_format
 from ...dtypes import BFLOAT16, dtype
 from ...errstate import IGNORE, quietly
 from ...modes import active_transforms, determinism, grad_mode, inference_used, special
-from ...runtime import object_layout
-from ...runtime.filling import NewArray
 from ..parameter import Parameter
 from ..tensor import Tensor
 from ..views.untracked import register_view
@@ -31,7 +29,7 @@ _PLAIN = frozenset((int, float, bool, str, type(None), dtype, memory_format))
 _SLOTS = ("_array", "_requires_grad", "_output_nr", "_node", "_grad", "_counter", "_base", "_accumulator")
 
 
-class KnownCalls:
+class CallTable:
     """The known calls of one function.
 
     Attributes:
@@ -97,6 +95,8 @@ def _maker() -> Any:
     """The maker of built-in functions; None where objects cannot be read."""
     found = _found
     if not found:
+        from ...runtime import object_layout
+
         found.append(None)
         if codegen.available() and object_layout.readable():
             slots = [(name, object_layout.slot_offset(Tensor, name)) for name in _SLOTS]
@@ -204,6 +204,7 @@ def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any],
           constants: tuple[Any, ...]) -> list[int] | None:
     """The words of a step, whose objects `owner` gets; None where it has too many arguments."""
     from ...codegen import known_calls as code
+    from ...runtime.filling import NewArray
 
     filling = getattr(launch, "filling", None)
     sources: Sequence[Any] = (*range(len(slots)), *[[each] for each in constants])
@@ -232,4 +233,4 @@ def _is_plain(value: Any) -> bool:
     return value.__class__ in _PLAIN or (value.__class__ is tuple and all(map(_is_plain, value)))
 
 
-__all__ = ["KnownCalls"]
+__all__ = ["CallTable"]

@@ -17,7 +17,7 @@ from ...modes import active_transforms, special
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
-from .known_calls import KnownCalls
+from .repeated_layouts import KnownCalls
 
 ndarray = np.ndarray
 #: past the checks of arrays in a device's memory

@@ -98,6 +98,32 @@ class Launches:
         counts.pop(counted, None)
 
 
+class KnownCalls:
+    """The known calls of one function (`known_calls.CallTable`), which are imported with the first."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self) -> None:
+        self._table: Any = None
+
+    def _found(self) -> Any:
+        if self._table is None:
+            from .known_calls import CallTable
+
+            self._table = CallTable()
+        return self._table
+
+    def add(self, *args: Any, **options: Any) -> Callable[..., Any] | None:
+        """`CallTable.add`."""
+        enter: Callable[..., Any] | None = self._found().add(*args, **options)
+        return enter
+
+    def add_views(self, *args: Any) -> Callable[..., Any] | None:
+        """`CallTable.add_views`."""
+        enter: Callable[..., Any] | None = self._found().add_views(*args)
+        return enter
+
+
 def _are_arrays(result: Any) -> bool:
     """Whether a result, or each of several, is an array with elements."""
     if result.__class__ is tuple:
@@ -142,5 +168,5 @@ def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any])
     return None if launch is None else (launch, tuple(values.values()))
 
 
-__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS", "Launches",
-           "consider_with_parameters", "launch_by", "launch_or_limit"]
+__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS", "KnownCalls",
+           "Launches", "consider_with_parameters", "launch_by", "launch_or_limit"]

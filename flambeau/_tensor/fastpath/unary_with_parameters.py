@@ -33,9 +33,16 @@ from ..dispatch.handlers import handlers
 from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
-from .known_calls import KnownCalls
 from .levels import beside_levels
-from .repeated_layouts import MOST, SMALL, SMALL_KERNELS, Launches, consider_with_parameters, launch_or_limit
+from .repeated_layouts import (
+    MOST,
+    SMALL,
+    SMALL_KERNELS,
+    KnownCalls,
+    Launches,
+    consider_with_parameters,
+    launch_or_limit,
+)
 from .without_promotion import without_promotion_if_any
 
 _grad_enabled = grad_mode.get
