@@ -27,16 +27,18 @@ TENSORS, SOURCES, NEW, STEPS = 8, 32, 8, 16
 ENTRIES, COUNT = 0, 1
 #: then objects
 OBJECTS = ("tensor", "parameter", "ndarray", "tuple", "float", "int", "str", "none", "false", "true", "zero",
-           "grad_mode", "exception", "_view_steps", "_creation", "no_grad", "multi", "register_view", "new_tuple")
-#: then lists whose one item must be false, and one whose item must be True
-CLEAR, SET = 4, 1
+           "grad_mode", "inference", "exception", "_view_steps", "_creation", "no_grad", "multi", "register_view",
+           "new_tuple")
+#: then lists whose one item must be false, one whose item must be True, and one whose item says whether a thread may be
+#: in inference mode
+CLEAR, SET, ASK = 3, 1, 1
 #: then functions of CPython's API, and of NumPy's
 _FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyObject_Vectorcall", "PyType_GenericAlloc", "PyContextVar_Get",
               "PyObject_RichCompareBool", "PyDict_Next", "PyDict_Size", "PyErr_ExceptionMatches", "PyErr_Clear",
               "PyErr_Occurred", "PyObject_GetAttr", "PyObject_SetAttr", "PyList_New", "PyList_Append",
               "PyLong_AsLong", "PyWeakref_NewRef", "PyTuple_New")
 _FIRST_LIST = 2 + len(OBJECTS)
-_FIRST_FUNCTION = _FIRST_LIST + CLEAR + SET
+_FIRST_FUNCTION = _FIRST_LIST + CLEAR + SET + ASK
 _OF_NUMPY = ("new_array", "set_base")
 
 #: words of an entry before its arguments: numbers of arguments by position, by name, of tensors; the object that owns
@@ -527,11 +529,20 @@ def _generate(slots: dict[str, int]) -> str:
     block = b.load(at(b, self, numpy_abi.DATA), typ=POINTER)
     e = _Emission(b, block)
     unknown, zero, false = e.object("none"), e.object("zero"), e.object("false")
-    for i in range(CLEAR + SET):
+    mode = _memory(b, POINTER)
+    for i in range(CLEAR + SET + ASK):
         item = e.pointer(e.pointer(b.inttoptr(word(b, block, _FIRST_LIST + i), POINTER), object_layout.LIST_ITEMS), 0)
-        fits = b.or_(e.same(item, zero), e.same(item, false)) if i < CLEAR else e.same(item, e.object("true"))
+        fits = e.same(item, e.object("true")) if CLEAR <= i < CLEAR + SET else b.or_(
+            e.same(item, zero), e.same(item, false))
         with e.unless(fits):
-            e.leave(unknown)
+            if i < CLEAR + SET:
+                e.leave(unknown)
+            else:
+                e.call("PyContextVar_Get", I32, e.object("inference"), _NULL, mode)
+                inferring = b.load(mode, typ=POINTER)
+                e.release(inferring)
+                with e.unless(e.same(inferring, false)):
+                    e.leave(unknown)
     by_position, by_name = e.pointer(arguments, 0), e.pointer(arguments, 8)
     positional = b.load(at(b, by_position, object_layout.LENGTH), typ=I64)
     named = e.call("PyDict_Size", I64, by_name)
@@ -568,7 +579,6 @@ def _generate(slots: dict[str, int]) -> str:
                 b.store(at(b, words, 8), here)
                 compare(b.load(value, typ=POINTER))
             with b.if_then(b.icmp_signed("!=", word(b, state, 1), i64(0))):
-                mode = _memory(b, POINTER)
                 e.call("PyContextVar_Get", I32, e.object("grad_mode"), _NULL, mode)
                 enabled = b.load(mode, typ=POINTER)
                 e.release(enabled)

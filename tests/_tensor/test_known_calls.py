@@ -158,8 +158,24 @@ def test_inference_mode_marks_results():
 
     code = ("import flambeau as torch; torch.rand(64, 64).exp(); x = torch.rand(4, 4)\n"
             f"for _ in range({MANY}): x.exp(), torch.lerp(x, x + 1, 0.5)\n"
-            "with torch.inference_mode(): assert x.exp().is_inference() and torch.lerp(x, x + 1, 0.5).is_inference()\n"
-            "assert not x.exp().is_inference()")
+            "with torch.inference_mode():\n"
+            "    y = x.exp()\n"
+            "    assert y.is_inference() and torch.lerp(x, x + 1, 0.5).is_inference()\n"
+            "    assert not x.diagonal().is_inference() and y.diagonal().is_inference()\n"
+            f"for _ in range({MANY}):\n"
+            "    assert not x.exp().is_inference() and not torch.lerp(x, y, 0.5).is_inference()\n"
+            "    assert not y.softmax(1).is_inference()\n"
+            "    assert y.diagonal().is_inference() and not x.diagonal().is_inference()\n"
+            "import sys\n"
+            "names = []\n"
+            "sys.setprofile(lambda frame, event, _: event == 'call' and names.append(frame.f_code.co_name))\n"
+            "torch.lerp(x, y, 0.5)\n"
+            "sys.setprofile(None)\n"
+            "assert len(names) == 1, names\n"
+            "w = x.clone().requires_grad_()\n"
+            "try: torch.lerp(w, y, w)\n"
+            "except RuntimeError as error: assert 'Inference tensors cannot be saved' in str(error)\n"
+            "else: raise AssertionError")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -17,7 +17,7 @@ from ...backends.numpy.memory import address
 from ...devices import memory_format
 from ...dtypes import BFLOAT16, dtype
 from ...errstate import IGNORE, quietly
-from ...modes import active_transforms, determinism, grad_mode, inference_used, special
+from ...modes import active_transforms, determinism, grad_mode, inference, inference_used, special
 from ..parameter import Parameter
 from ..tensor import Tensor
 from ..views.untracked import register_view
@@ -61,7 +61,7 @@ class CallTable:
         return self._add(None, lambda: _views_entry(source, args, result))
 
     def _add(self, launch: Any, make: Callable[[], list[Any] | None]) -> Callable[..., Any] | None:
-        if launch in self._refused or special[0] or inference_used[0] or active_transforms[0] or determinism[0]:
+        if launch in self._refused or special[0] or active_transforms[0] or determinism[0] or inference.get():
             return self.enter
         if len(self._entries) >= MOST:
             self._full += 1
@@ -115,9 +115,10 @@ def _fields() -> list[int]:
     """The words of a block without entries."""
     from ...codegen.known_calls import function_fields
 
-    objects = (Tensor, Parameter, ndarray, tuple, float, int, str, None, False, True, 0, grad_mode, Exception,
+    objects = (Tensor, Parameter, ndarray, tuple, float, int, str, None, False, True, 0, grad_mode, inference,
+               Exception,
                "_view_steps", "_creation", "no_grad", "multi", register_view, tuple.__new__,
-               special, inference_used, active_transforms, determinism, SMALL_KERNELS)
+               special, active_transforms, determinism, SMALL_KERNELS, inference_used)
     return [0, 0, *map(id, objects), *function_fields()]
 
 

@@ -18,13 +18,13 @@ from ...devices import memory_format
 from ...dtypes import BFLOAT16, dtype
 from ...engine.grad_mode import grad_mode
 from ...errstate import run_in_quiet
-from ...modes import active_transforms, determinism, inference_used, special
+from ...modes import active_transforms, determinism, inference, inference_used, special
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 from .repeated_layouts import CALLS, F32, MOST, KnownCalls, Launches, ndarray
 
 new = object.__new__
-_grad_enabled = grad_mode.get
+_grad_enabled, _inferring = grad_mode.get, inference.get
 #: classes of arguments whose values are parts of keys
 _PLAIN = frozenset((int, bool, str, tuple, type(None), dtype, memory_format))
 _TENSORS, _INTS = frozenset((Tensor, Parameter)), frozenset((int,))
@@ -65,7 +65,7 @@ def repeated(function: Callable[..., Any], records: bool = True) -> Callable[...
             if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
             return function(*args, **kwargs)
-        if special[0] or inference_used[0] or active_transforms[0] or determinism[0]:
+        if special[0] or active_transforms[0] or determinism[0] or (inference_used[0] and _inferring()):
             return function(*args, **kwargs)
         parts: list[Any] = []
         tensors: list[Any] = []
@@ -106,7 +106,7 @@ def repeated(function: Callable[..., Any], records: bool = True) -> Callable[...
         if mask:
             if not _grad_enabled():
                 mask = 0
-            elif not records:
+            elif not records or inference_used[0]:  # tensors of inference mode may not be saved
                 return function(*args, **kwargs)
         key = (mask, *parts)
         try:
