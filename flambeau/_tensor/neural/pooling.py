@@ -459,15 +459,7 @@ def unpool_to_size(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...])
     if x._array.shape != indices._array.shape:
         raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) "
                            f"but got indices tensor with shape: {list(indices._array.shape)}")
-    op = REGISTRY[f"_max_unpool{rank}d"]
-    if special[0]:
-        from ..dispatch.batched_tensor import expand_levels, make_batched, vmap_levels
-
-        levels = vmap_levels([x, indices])
-        if levels:
-            params = {"indices": expand_levels(indices, levels)._array, "output_size": size}
-            return make_batched(apply(op, [expand_levels(x, levels)], params), levels)
-    return apply(op, [x], {"indices": indices._array, "output_size": size})
+    return apply(REGISTRY[f"_max_unpool{rank}d"], [x, indices], {"output_size": size})
 
 
 def _unpool_function(rank: int) -> Any:
@@ -479,7 +471,8 @@ def _unpool_function(rank: int) -> Any:
         steps = kernel if stride is None else _each(stride, rank)
         size = _unpooled_size(input, kernel, steps, pad, output_size)
         if rank == 1:
-            return _squeezed(unpool_to_size(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))
+            wide = [apply(REGISTRY["unsqueeze"], [x], {"dim": -1}) for x in (input, indices)]
+            return apply(REGISTRY["_squeeze_dim"], [unpool_to_size(2, *wide, (*size, 1))], {"dim": -1})
         return unpool_to_size(rank, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = function

@@ -6,6 +6,7 @@ dimensions of a tensor are its planes (2) or volumes (3).
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..declare import linear, not_implemented, op
@@ -95,28 +96,30 @@ for _op in (_adaptive_max_pool2d, _adaptive_max_pool3d):
     _op.jvp(lambda xp, t_input, output_size, saved: xp._gather_planes(t_input, index=saved[0], dims=len(output_size)))
 
 
-@linear(node="MaxUnpool2DBackward0", opmath=False, unsupported_dtypes=not_implemented("max_unpool2d", *_NOT_REAL),
-        **_POOL)
-def _max_unpool2d(xp, input, *, indices, output_size):
+@linear("input", nondifferentiable_inputs=("indices",), node="MaxUnpool2DBackward0", opmath=False,
+        unsupported_dtypes=not_implemented("max_unpool2d", *_NOT_REAL), **_POOL)
+def _max_unpool2d(xp, input, indices, *, output_size):
     """Zeros (*planes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
 
 
-@linear(node="MaxUnpool3DBackward0", opmath=False, unsupported_dtypes=not_implemented("max_unpool3d", *_NOT_REAL),
-        **_POOL)
-def _max_unpool3d(xp, input, *, indices, output_size):
+@linear("input", nondifferentiable_inputs=("indices",), node="MaxUnpool3DBackward0", opmath=False,
+        unsupported_dtypes=not_implemented("max_unpool3d", *_NOT_REAL), **_POOL)
+def _max_unpool3d(xp, input, indices, *, output_size):
     """Zeros (*volumes, *output_size) with each value at its flat index."""
     return xp.max_unpool(input, indices, output_size)
 
 
-for _op in (_max_unpool2d, _max_unpool3d):
-    _op.vjp(input=lambda xp, g, indices, output_size: xp._gather_planes(g, index=indices, dims=len(output_size)))
+def _at_indices(xp, planes, indices, dims):
+    """The elements of planes, the last `dims` dimensions, at the flat indices of a tensor (*planes, *positions)."""
+    lead = planes.shape[:len(planes.shape) - dims]
+    flat = xp.gather(xp.reshape(planes, (*lead, prod(planes.shape[len(lead):]))),
+                     index=xp.reshape(indices, (*lead, prod(indices.shape[len(lead):]))), dim=len(lead))
+    return xp.reshape(flat, indices.shape)
 
 
-_max_unpool2d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool2d(
-    input, indices=_batched_index(batch, indices), output_size=output_size))
-_max_unpool3d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unpool3d(
-    input, indices=_batched_index(batch, indices), output_size=output_size))
+_max_unpool2d.vjp(input=lambda xp, g, indices: _at_indices(xp, g, indices, 2))
+_max_unpool3d.vjp(input=lambda xp, g, indices: _at_indices(xp, g, indices, 3))
 
 
 # ----- fractional max pooling ---------------------------------------------------------------------
