@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from .saved_attributes import constants_of
+
 # How a node stores its saved tensors.
 NOTHING, ONE_INPUT, TWO_INPUTS, ONE_OUTPUT, SEVERAL = range(5)
 
@@ -63,7 +65,7 @@ class BackwardPlan:
         if op.variadic and op.inputs[-1] in requested:
             self.saved_inputs += tuple(range(len(op.inputs) - 1, inputs))
         self.saved_outputs = tuple(i for i, name in enumerate(op.output_names()) if name in requested)
-        self.consts = _constants(op, names, requested)
+        self.consts = _constants(op, names, requested, self.saved_inputs)
         self.saves_tensors = bool(self.saved_inputs or self.saved_outputs)
 
         positions = self._positions(names)
@@ -109,13 +111,16 @@ class BackwardPlan:
         return SEVERAL
 
 
-def _constants(op: Any, names: Sequence[str], requested: set[str]) -> tuple[tuple[str, Any], ...]:
-    """Return (kind, input's position or parameter's name) of the constants that the formulas request."""
+def _constants(op: Any, names: Sequence[str], requested: set[str], saved_inputs: Sequence[int]) -> tuple[
+        tuple[str, Any], ...]:
+    """Return (kind, input's position or parameter's name) of the constants of formulas and of `_saved_*` attributes."""
+    shown = constants_of(op.saved_attributes or (), names, op.params, saved_inputs)
     constants: list[tuple[str, Any]] = []
     for i, name in enumerate(names):
-        constants += [(kind, i) for kind in ("shape", "dtype", "strides") if f"{name}_{kind}" in requested]
+        constants += [(kind, i) for kind in ("shape", "dtype", "strides") if f"{name}_{kind}" in requested or (
+            (kind, i) in shown)]
     if op.variadic:
         first = len(op.inputs) - 1
         constants += [(kind, first) for kind in ("shapes", "dtypes") if f"{op.inputs[-1]}_{kind}" in requested]
-    constants += [("param", name) for name in op.params if name in requested]
+    constants += [("param", name) for name in op.params if name in requested or ("param", name) in shown]
     return tuple(constants)

@@ -42,6 +42,7 @@ from typing import Any
 
 from .backward_plan import BackwardPlan, Rule
 from .registry import Registry
+from .saved_attributes import parse_saved
 from .unsupported_dtypes import UnsupportedDtype, by_dtype, not_implemented, not_implemented_error
 
 REGISTRY = Registry()
@@ -168,6 +169,13 @@ class Op:
             "batching_rule", "elementwise" if kind == ELEMENTWISE else "dims" if has_dims else None)
         #: inputs for which the node has no edge, as in PyTorch (indices, masks, targets)
         self.nondifferentiable_inputs: tuple[str, ...] = options.pop("nondifferentiable_inputs", ())
+        #: the node's `_saved_*` attributes, where PyTorch's are not what the formulas request under its own names
+        saved: str | None = options.pop("saved", None)
+        try:
+            self.saved_attributes = None if saved is None else parse_saved(
+                saved, self.inputs, self.output_names(), self.params)
+        except ValueError as error:
+            raise DeclarationError(f"{self.name}: {error}") from None
         #: the registry key, where several operators (overloads) share a name
         key: str = options.pop("key", self.name)
         if options:

@@ -223,7 +223,16 @@ def samples_of(name: str, dtype: Any) -> list[Sample]:
 
 
 #: calls that no record makes
+def gathered_gradient(x: Any) -> Any:
+    """The gradient of max pooling's gradient by the cotangent."""
+    y = F.max_pool2d((x * 1)[None], 2)
+    cotangent = torch.ones_like(y).requires_grad_()
+    g, = torch.autograd.grad(y, x, cotangent, create_graph=True)
+    return torch.autograd.grad(g, cotangent, torch.ones_like(g).requires_grad_(), create_graph=True)[0]
+
+
 MORE: dict[str, Callable[..., Any]] = {
+    "gradient of max pooling's gradient": gathered_gradient,
     "float on the left": lambda x: 2.5 - x, "int on the right": lambda x: x * 3, "a large int": lambda x: x + 2 ** 70,
     "bool": lambda x: x + True, "nan": lambda x: x + float("nan"), "minus zero": lambda x: x * -0.0,
     "a row": lambda x: x + x[0], "a column": lambda x: x * x[:, :1], "0-d": lambda x: x - x[0, 0],

@@ -1,4 +1,7 @@
-"""Operators save exactly what their derivative formulas request; every public operator has a record and an example."""
+"""Operators save exactly what derivative formulas and `_saved_*` attributes request.
+
+Every public operator has a record and an example.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ def test_plans_save_what_the_formulas_request(key: str) -> None:
         kept = {op.output_names()[i] for i in plan.saved_outputs}
         assert kept == wants & set(op.output_names())
         params = {which for what, which in plan.consts if what == "param"}
-        assert params == wants & set(op.params)
+        shown = {attribute.source for attribute in op.saved_attributes or ()}
+        assert params == (wants | shown) & set(op.params)
 
 
 @pytest.mark.parametrize("key", WITH_RULES)

@@ -194,6 +194,23 @@ def grad_fn(run: Run) -> Iterator[Outcome]:
 
 
 @check
+def attributes(run: Run) -> Iterator[Outcome]:
+    """The `_saved_*` attributes of each output's grad_fn: names, numbers, shapes of tensors."""
+
+    def shown(value: Any) -> str:
+        if hasattr(value, "grad_fn"):
+            return f"{dtype_name(value.dtype)}{list(value.shape)}"
+        return f"[{', '.join(map(shown, value))}]" if isinstance(value, (tuple, list)) else repr(value)
+
+    def follow(side: Side, sample: Any) -> list[str]:
+        nodes = [t.grad_fn for t in Recording(side, opdb.function_of(run.op, side), sample).outputs]
+        return ["; ".join(f"{x[7:]} {shown(getattr(node, x))}" for x in dir(node) if x.startswith("_saved_"))
+                for node in nodes]
+
+    yield from derivative_check(run, "attributes", follow, opdb.gradient_dtypes(run.op)[:1], share=0.4)
+
+
+@check
 def inplace_grad(run: Run) -> Iterator[Outcome]:
     """Gradients through the in-place method on a clone."""
     if run.op.inplace_variant is None or not run.op.supports_inplace_autograd:

@@ -12,7 +12,7 @@ from .runs import CHECKS, Run
 
 GATING = ("forward", "context", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes",
           "errors")
-GATING += ("grad", "inplace_grad", "gradgrad", "saved", "fwad")
+GATING += ("grad", "inplace_grad", "gradgrad", "saved", "attributes", "fwad")
 REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev", "packed", "create_graph")
 
 

@@ -163,7 +163,7 @@ class FunctionNode(Node, FunctionCtx):
             raise RuntimeError(FREED_MESSAGE)
         return tuple(saved_tensor_of(self, i) for i in range(len(self._saved)))
 
-    def _tensor_at(self, place: int) -> Any:
+    def tensor_at(self, place: int) -> Any:
         if self._freed:
             raise RuntimeError(FREED_MESSAGE)
         return self._read(*self._saved[place])

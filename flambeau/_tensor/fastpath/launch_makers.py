@@ -245,7 +245,7 @@ def _grid_sample(input: ndarray, grid: ndarray, mode: int, padding: int, align_c
     return launch
 
 
-def _resample(a: ndarray, steps: Any) -> Launch:
+def _resample(a: ndarray, steps: Any, **attributes: Any) -> Launch:
     """Each dimension after the other."""
     from ...backends.compiled.families.resampling import resample_launch
 

@@ -302,7 +302,8 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
         output = input._output_nr
     else:
         node.edge1 = node.saved1 = None
-        node.consts = (b.shape, transposed._array.strides, 1, 1)
+        columns = transposed._array
+        node.consts = (b.shape, columns.shape, columns.strides, 1, 1)
     node.seq = next_number()  # after the edges: that of a stale view is a new node
     node.edge_outputs = (first_output, output, 0) if first_output or output else None
     if first.__class__ is AccumulateGrad and x.shape[0] <= MAX_DEFERRED_ROWS and x.size + w.size > _large[0] and (

@@ -96,12 +96,12 @@ def _run_mm(node: Any, g: Any) -> Any:
 
 def _run_mm_right(node: Any, g: Any) -> Any:
     x, = _values(node)
-    return None, _right_gradient(g, x, node.consts[0])
+    return None, _right_gradient(g, x, node.consts[1])
 
 
 def _run_mm_left(node: Any, g: Any) -> Any:
     y, = _values(node)
-    return _left_gradient(g, y, node.consts[0]), None
+    return _left_gradient(g, y, node.consts[1]), None
 
 
 def _run_t(node: Any, g: Any) -> Any:
@@ -196,10 +196,10 @@ def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
         node.consts = (x.strides, y.strides)
     elif mask == 1:
         node.saved0, node.saved1 = mat2, None
-        node.consts = (x.strides,)
+        node.consts = (x.shape, x.strides)
     else:
         node.saved0, node.saved1 = input, None
-        node.consts = (y.strides,)
+        node.consts = (y.shape, y.strides)
     _save_versions(node)
     result._requires_grad = True
     result._node = node

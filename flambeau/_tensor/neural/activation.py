@@ -57,7 +57,7 @@ def relu6(input: Tensor) -> Tensor:
     >>> torch.nn.functional.relu6(torch.tensor([-1., 8.]))
     tensor([0., 6.])
     """
-    return public_function(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)
+    return public_function(REGISTRY["hardtanh"])(input, min_val=0, max_val=6)
 
 
 @repeated

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...kernels.memory_format import channels_last_strides, is_channels_last
-from ...modes import active_tracer, inference, special
+from ...modes import active_tracer, inference
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
 from ..argument_errors.type_names import not_a_tensor
@@ -472,7 +472,7 @@ def _unpool_function(rank: int) -> Any:
         size = _unpooled_size(input, kernel, steps, pad, output_size)
         if rank == 1:
             wide = [apply(REGISTRY["unsqueeze"], [x], {"dim": -1}) for x in (input, indices)]
-            return apply(REGISTRY["_squeeze_dim"], [unpool_to_size(2, *wide, (*size, 1))], {"dim": -1})
+            return apply(REGISTRY["_squeeze_dim"], [unpool_to_size(2, wide[0], wide[1], (*size, 1))], {"dim": -1})
         return unpool_to_size(rank, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = function

@@ -27,7 +27,7 @@ def _component(input: Tensor, index: int) -> Tensor:
             pairs = apply(REGISTRY["_neg_view"], [pairs])
     else:
         pairs = apply(REGISTRY["view_as_real"], [input])
-    return apply(REGISTRY["select"], [pairs], {"dim": -1, "index": index})
+    return apply(REGISTRY["select"], [pairs], {"dim": input.dim(), "index": index})
 
 
 def real(input: Tensor) -> Tensor:

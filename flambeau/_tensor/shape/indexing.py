@@ -59,7 +59,6 @@ __all__: list[str] = []
 
 _select = view_function("select", "input_shape", "dim", "index")
 _slice = view_function("slice", "input_shape", "dim", "start", "end", "step")
-_unsqueeze = view_function("unsqueeze", "input_shape")
 _alias = view_function("_alias")
 
 _NOT_AN_INDEX = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "

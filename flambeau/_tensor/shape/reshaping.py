@@ -40,10 +40,10 @@ _transpose = view_function("transpose", "dim0", "dim1")
 _t = view_function("t")
 _permute = view_function("permute", "dims")
 _expand = view_function("expand", "input_shape")
-_unsqueeze = view_function("unsqueeze", "input_shape")
+_unsqueeze = view_function("unsqueeze", "input_shape", "dim")
 _squeeze_all = view_function("_squeeze_all", "input_shape")
-_squeeze_dim = view_function("_squeeze_dim", "input_shape")
-_squeeze_dims = view_function("_squeeze_dims", "input_shape")
+_squeeze_dim = view_function("_squeeze_dim", "input_shape", "dim")
+_squeeze_dims = view_function("_squeeze_dims", "input_shape", "dim")
 _INTS = frozenset((int,))
 _viewed = public_function(REGISTRY["view"])
 _transposed = public_function(REGISTRY["transpose"])
@@ -366,11 +366,12 @@ def _squeezing(of_method: bool) -> Any:
                 twice = next(d for d in axes if axes.count(d) > 1)
                 raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
             drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
-            return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
+            return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape, dim)
         if dim.__class__ is bool or not hasattr(dim, "__index__"):
             raise _unfit_dim("squeeze", input, dim)
-        axis = wrap_dim(dim.__index__(), a.ndim)
-        return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
+        dim = dim.__index__()
+        axis = wrap_dim(dim, a.ndim)
+        return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape, dim)
 
     squeeze.__qualname__ = "squeeze"
     squeeze.__doc__ = """The tensor without its dimensions of size 1, or without those in `dim`.
@@ -421,11 +422,10 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     try:
         shape = a.shape
-        if dim < 0:
-            dim += n + 1
+        at = dim + n + 1 if dim < 0 else dim
         if 1 not in shape and a.flags.c_contiguous:
-            return _unsqueeze(input, a.reshape(*shape[:dim], 1, *shape[dim:]), shape)
-        return _unsqueeze(input, with_axis(a, dim), shape)
+            return _unsqueeze(input, a.reshape(*shape[:at], 1, *shape[at:]), shape, dim)
+        return _unsqueeze(input, with_axis(a, at), shape, dim)
     except SparseAccess:
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim})
 

@@ -33,6 +33,11 @@ class Geometry:
             offset += address(owner(base)) - address(owner(view))
         self.offset = offset
 
+    def as_strided_constants(self) -> tuple[tuple[int, ...], tuple[int, ...], int, Geometry]:
+        """What the node of `as_strided` of the base saves: size, strides and offset in elements, and this."""
+        itemsize = self.dtype.itemsize
+        return self.shape, tuple(step // itemsize for step in self.strides), self.offset // itemsize, self
+
     def __repr__(self) -> str:
         return (f"Geometry({self.shape}, {self.strides}, {self.offset} of {self.base_shape}, {self.base_strides}, "
                 f"{self.base_dtype} as {self.dtype})")

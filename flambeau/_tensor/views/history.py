@@ -55,7 +55,7 @@ def regenerate_grad_fn(view: Tensor) -> None:
         if base._array.dtype.kind == "V" or base._array.dtype.kind == "c":
             types = (base._array.dtype,)
             node.fix = (None, types, False, base._array.dtype.kind == "V")
-        node.consts = (geometry,)
+        node.consts = geometry.as_strided_constants()
     view._node = node
     view._view_version = counter[0]
     view._output_nr = 0
@@ -73,7 +73,7 @@ def attach_view_history(out: Tensor, extra: NodeExtra) -> None:
     elif slices is not None and slices.geometry.dtype == slices.geometry.base_dtype:
         op = REGISTRY["_as_strided"]
         out._output_nr = 0
-        record_unary(out, slices, 0, op, plan_of(op, 1, 1), (slices.geometry,), out)
+        record_unary(out, slices, 0, op, plan_of(op, 1, 1), slices.geometry.as_strided_constants(), out)
         for key, bit in (("_conj_view", slices.geometry.conjugated), ("_neg_view", slices.geometry.negated)):
             if bit:
                 op = REGISTRY[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from operator import and_
 from typing import Any
@@ -19,11 +18,12 @@ from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_IN
 from ...ops.declare import Op
 from ..grad_mode import grad_mode
 from ..saved.modified_in_place import modified_input_message, modified_output_message
-from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
+from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed
 from ..saved.version_counters import WRITES
 from ..tensor_interface import layer
 from .fused_backward import FUSED, with_history
 from .node import FREED_MESSAGE, Node, NodeType, check_gradient_shape
+from .saved_attributes import names_of_saved_tensors, saved_attribute, saved_attribute_names
 
 
 class _Freed:
@@ -162,7 +162,7 @@ class OpNode(Node):
 
     def _first_modified_output(self, saved: Sequence[Any], versions: tuple[int, ...] | None, start: int) -> str:
         """`_first_modified` for saved outputs."""
-        names = self._names_of_saved()[start:]
+        names = names_of_saved_tensors(self)[start:]
         for _, i in sorted(zip(names, range(len(saved)), strict=True)):
             array, counter = saved[i]
             expected = 0 if versions is None else versions[start + i]
@@ -173,7 +173,7 @@ class OpNode(Node):
     def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
         """The error message for saved inputs that were modified: that of the first by name, as in PyTorch."""
         found = []
-        for i, name in enumerate(self._names_of_saved()[: len(saved) - len(self.plan.saved_outputs)]):
+        for i, name in enumerate(names_of_saved_tensors(self)[: len(saved) - len(self.plan.saved_outputs)]):
             counter = getattr(saved[i], "_counter", None)
             expected = 0 if versions is None else versions[i]
             if counter is not None and counter[0] != expected:
@@ -333,36 +333,8 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
-            return self._attribute_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
+            return saved_attribute(self, name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def _names_of_saved(self) -> list[str]:
-        op, plan = self.op, self.plan
-        last = len(op.inputs) - 1
-        names = [op.inputs[min(i, last)] for i in plan.saved_inputs]  # the tensors of a variadic input share its name
-        if op.outputs is None:
-            names += ["result" for _ in plan.saved_outputs]
-        else:
-            names += [op.outputs[k] for k in plan.saved_outputs]
-        return ["self" if name == "input" else name for name in names]
-
-    def _attribute_value(self, name: str, attribute: str) -> Any:
-        positions = [position for position, saved in enumerate(self._names_of_saved()) if saved == name]
-        if positions:
-            read = functools.partial(saved_tensor_of, self) if attribute.startswith("_raw") else self._tensor_at
-            if self.op.variadic and name == self.op.inputs[-1]:
-                return tuple(map(read, positions))
-            return read(positions[0])
-        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
-            if what == "param" and which == name and type(value) is not list:
-                return value
-            if what == "shape" and which == 0 and name == "self_sym_sizes":
-                return tuple(value)
-        if name == "alpha" and self.plan.op.node in _SCALED:
-            return 1
-        if name in self._unsaved_names():
-            return None
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
 
     def _entry_at(self, position: int) -> tuple[Any, list[int] | None, int | None]:
         """A saved value, its version counter, and its output number (None for an input)."""
@@ -374,7 +346,12 @@ class OpNode(Node):
             return *saved[position], self.plan.saved_outputs[at]
         return saved[position], getattr(saved[position], "_counter", None), None
 
-    def _tensor_at(self, position: int) -> Any:
+    def tensor_at(self, position: int) -> Any:
+        """The saved value at a position as a tensor.
+
+        Raises:
+            RuntimeError: it was freed, or modified in place since.
+        """
         entry, counter, number = self._entry_at(position)
         if entry.__class__ is Packed:
             entry = self._unpacked(entry, True)
@@ -427,35 +404,11 @@ class OpNode(Node):
         self.run = None  # specialised rules read arrays
 
     def __dir__(self) -> list[str]:
-        names = ["_saved_" + name for name in dict.fromkeys(self._names_of_saved())]
-        names += ["_raw" + name for name in names]
-        for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
-            if what == "param" and type(value) is not list:  # a list is private to the operator and its rule
-                names.append("_saved_" + which)
-            elif what == "shape" and which == 0:
-                names.append("_saved_self_sym_sizes")
-        names += ["_saved_" + name for name in self._unsaved_names()]
-        if self.plan.op.node in _SCALED and "_saved_alpha" not in names:
-            names.append("_saved_alpha")
-        return sorted([*object.__dir__(self), *names])
-
-    def _unsaved_names(self) -> list[str]:
-        """Names of values that only rules of inputs without gradients use: their `_saved_*` attributes are None."""
-        op = self.plan.op
-        if op.variadic or op.joint_vjp_rule is not None:
-            return []
-        saved = set(self._names_of_saved())
-        used = {name for rule in op.vjp_rules.values() if rule for name in rule.names}
-        return [name for name in ("self" if name == "input" else name for name in op.inputs
-                                  if name in used) if name not in saved]
+        return sorted([*object.__dir__(self), *saved_attribute_names(self)])
 
     @property
     def saved_tensors(self) -> Iterator[Any]:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
-
-
-#: nodes that have `_saved_alpha`, the factor of their second operand, even if it is 1
-_SCALED = frozenset(("AddBackward0", "SubBackward0"))
 
 
 #: nodes whose names have a namespace in PyTorch, where they are written by hand

@@ -203,7 +203,7 @@ class SavedTensor:
 
     def unpack(self) -> Any:
         """The tensor that was saved."""
-        return self._node._tensor_at(self._position)
+        return self._node.tensor_at(self._position)
 
     def __repr__(self) -> str:
         return f"<torch._C._autograd.SavedTensor object at {id(self):#x}>"

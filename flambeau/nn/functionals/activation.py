@@ -42,7 +42,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> torch.nn.functional.relu6(torch.tensor([-1.0, 2.0, 8.0]))
     tensor([0., 2., 6.])
     """
-    return hardtanh(input, 0.0, 6.0, inplace) if inplace else fn.relu6(input)
+    return hardtanh(input, 0, 6, inplace) if inplace else fn.relu6(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:

@@ -115,7 +115,7 @@ def upsampled(input: Tensor, sizes: list[int], factors: list[float | None], mode
         return result.clone(memory_format=kept) if result is input else result.contiguous(memory_format=kept)
     return getattr(fn, UPSAMPLING[mode, rank, antialias])(input, steps=tuple([
         (dim, n, tuple(map(tuple, positions)), tuple(map(tuple, taps)) if len(taps) > 1 else None)
-        for dim, n, positions, taps in steps]))
+        for dim, n, positions, taps in steps]), output_size=tuple(sizes), align_corners=align, scales=tuple(factors))
 
 
 def _format_sizes(sizes: Any) -> str:

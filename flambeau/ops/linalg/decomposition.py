@@ -35,7 +35,7 @@ def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
 
 @op(name="linalg_cholesky_ex", key="_cholesky", node="CholeskyBackward0", outputs=("L", "info"), expose=(),
     check=lambda input: _check_unless_empty(input), holomorphic=False, batching_rule="trailing",
-    unsupported_dtypes=not_implemented("cholesky_cpu", *NO_LAPACK, empty=False))
+    unsupported_dtypes=not_implemented("cholesky_cpu", *NO_LAPACK, empty=False), saved="result=L upper")
 def cholesky(xp, input, *, upper=False):
     """`linalg_cholesky_ex` of `torch.cholesky`: an input without elements may have any shape and dtype."""
     if 0 in input.shape:
@@ -219,7 +219,7 @@ linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_vjp(xp, g0, 
 
 @op(outputs=("U", "S", "Vh"), check=check_batch_of_matrices("linalg.svd", square=False, low=True),
     unsupported_dtypes=not_implemented("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, exact_out=True,
-    **LINALG_OPTIONS)
+    saved="S S_sym_argsize_minus_1 U Vh full_matrices", **LINALG_OPTIONS)
 def linalg_svd(xp, A, *, full_matrices=True):
     """The singular value decomposition A = U diag(S) Vh.
 
@@ -295,7 +295,7 @@ linalg_svd.vjp(A=lambda xp, g0, g1, g2, U, S, Vh: _svd_vjp(xp, g0, g1, g2, U, S,
 
 
 @op(key="linalg_matrix_exp", name="linalg_matrix_exp", node="LinalgMatrixExpBackward0",
-    check=check_batch_of_matrices("linalg.matrix_exp", low=True), **LINALG_OPTIONS)
+    check=check_batch_of_matrices("linalg.matrix_exp", low=True), saved="self=A", **LINALG_OPTIONS)
 def linalg_matrix_exp(xp, A):
     """The exponential of a square matrix, Σ Aᵏ / k!.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..declare import composite, not_implemented, op
 
 
-@op(node="CdistBackward0", expose=(), unsupported_dtypes=not_implemented("cdist", "narrow"))
+@op(node="CdistBackward0", expose=(), unsupported_dtypes=not_implemented("cdist", "narrow"), saved="p result x1 x2")
 def _cdist_forward(xp, x1, x2, *, p):
     """out[..., i, j] = ‖x1[..., i, :] - x2[..., j, :]‖ₚ; leading dimensions broadcast."""
     return xp.cdist(x1, x2, p)

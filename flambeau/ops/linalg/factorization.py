@@ -25,7 +25,8 @@ def _check_matrix(name: str) -> Any:
 
 
 @op(key="linalg_lu", outputs=("P", "L", "U"), check=_check_matrix("linalg.lu"), holomorphic=False,
-    unsupported_dtypes=not_implemented("lu_cpu", *NO_LAPACK, empty=False), exact_out=True, **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("lu_cpu", *NO_LAPACK, empty=False), exact_out=True,
+    saved="L P U pivot", **LINALG_OPTIONS)
 def linalg_lu(xp, A, *, pivot=True):
     """The factorization A = P L U with partial pivoting.
 
@@ -71,7 +72,8 @@ linalg_lu.vjp(A=lambda xp, g1, g2, P, L, U: _lu_vjp(xp, g1, g2, P, L, U))
 
 
 @op(outputs=("LU", "pivots", "info"), check=_check_matrix("torch.lu_factor"), holomorphic=False,
-    unsupported_dtypes=not_implemented("lu_cpu", *NO_LAPACK, empty=False), exact_out=True, **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("lu_cpu", *NO_LAPACK, empty=False), exact_out=True,
+    saved="LU pivot pivots", **LINALG_OPTIONS)
 def linalg_lu_factor_ex(xp, A, *, pivot=True, check_errors=False):
     """The factorization A = P L U in compact form, and the 1-based index of the first zero on U's diagonal (0: none).
 
@@ -106,7 +108,7 @@ def _check_lu_unpack(LU_data: Any, LU_pivots: Any) -> None:
 
 @op(key="_lu_unpack", name="lu_unpack", outputs=("P", "L", "U"), node="LuUnpackBackward0", holomorphic=False,
     check=_check_lu_unpack, nondifferentiable_inputs=("LU_pivots",), batching_rule="trailing", exact_out=True,
-    expose=())
+    expose=(), saved="LU_data_sym_argsize_minus_1 LU_data_sym_argsize_minus_2")
 def _lu_unpack(xp, LU_data, LU_pivots, *, unpack_data=True, unpack_pivots=True):
     """The factors P, L and U of a compact factorization."""
     return xp.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
@@ -151,7 +153,8 @@ def _check_lu_solve_shapes(LU: Any, B: Any, left: bool) -> None:
 
 
 @op(check=_check_lu_solve, unsupported_dtypes=not_implemented("linalg.lu_solve_cpu", *NO_LAPACK), holomorphic=False,
-    node="LinalgLuSolveBackward0", nondifferentiable_inputs=("pivots",), expose=("linalg",), exact_out=True)
+    node="LinalgLuSolveBackward0", nondifferentiable_inputs=("pivots",), expose=("linalg",), exact_out=True,
+    saved="LU adjoint left pivots result")
 def linalg_lu_solve(xp, LU, pivots, B, *, left=True, adjoint=False):
     """The solution X of A X = B, with A given by `linalg.lu_factor`.
 

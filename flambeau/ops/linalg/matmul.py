@@ -63,7 +63,8 @@ def _unsupported_in_trilinear(input1, weight, input2):
     return _missing_kernel("bmm", input1.shape[0], *weight.shape[1:])
 
 
-@linear("input", "mat2", check=check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@linear("input", "mat2", check=check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True,
+        saved="mat2 mat2_sym_sizes mat2_sym_strides self self_sym_sizes self_sym_strides")
 def mm(xp, input, mat2):
     """The matrix product, (n, m) by (m, p).
 
@@ -223,7 +224,8 @@ def _add_optional(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else x + y
 
 
-@op(check=check_addmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=check_addmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True,
+    saved="alpha beta mat1 mat1_sym_sizes mat1_sym_strides mat2 mat2_sym_sizes mat2_sym_strides")
 def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     """beta · input + alpha · (mat1 @ mat2).
 
@@ -264,7 +266,8 @@ addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _add_batched
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"), exact_out=True)
+@op(check=check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"), exact_out=True,
+    saved="alpha beta mat vec")
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -284,7 +287,8 @@ addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _add_batched_p
     batch, input, _mv_vmap(xp, mat, batch.on[1], vec, batch.on[2]), beta, alpha, 1))
 
 
-@op(check=check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True)
+@op(check=check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True,
+    saved="alpha batch1 batch2 beta")
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · (batch1 @ batch2), for each batch element.
 
@@ -304,7 +308,8 @@ baddbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_b
     batch, input, _bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), beta, alpha, 3))
 
 
-@op(check=check_addbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
+@op(check=check_addbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True,
+    saved="alpha batch1 batch1_sym_argsize_0 batch1_sym_argsize_1 batch2 batch2_sym_argsize_2 beta")
 def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     """beta · input + alpha · Σ (batch1 @ batch2) over the batch.
 
@@ -331,7 +336,7 @@ addbmm.vmap(lambda xp, batch, input, batch1, batch2, *, beta=1, alpha=1: _add_ba
     batch, input, xp.sum(_bmm_vmap(xp, batch, batch1, batch.on[1], batch2, batch.on[2]), -3), beta, alpha, 2))
 
 
-@op(check=check_addr, promote="common", expose=("torch", "method", "inplace"))
+@op(check=check_addr, promote="common", expose=("torch", "method", "inplace"), saved="alpha beta vec1 vec2")
 def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
     """beta · input + alpha · (vec1 ⊗ vec2).
 
@@ -392,7 +397,7 @@ def _unsupported_in_cross(input, other, *, dim=-1):
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
         promote="common", check=check_cross, exact_out=True,
-        unsupported_dtypes=dict.fromkeys(_NO_MATMUL, _unsupported_in_cross))
+        unsupported_dtypes=dict.fromkeys(_NO_MATMUL, _unsupported_in_cross), saved="dim other self")
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 
@@ -408,7 +413,8 @@ linalg_cross.vjp(
     other=lambda xp, g, input, other_shape, dim: xp.sum_to_size(xp.linalg_cross(g, input, dim=dim), other_shape))
 
 
-@linear(name="squeeze", key="_unsafe_squeeze", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False)
+@linear(name="squeeze", key="_unsafe_squeeze", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False,
+        saved="dim self_sym_sizes")
 def _unsafe_squeeze(xp, input, *, dim):
     """`squeeze_` of a temporary, not tracked as a view."""
     return xp.squeeze(input, dim)

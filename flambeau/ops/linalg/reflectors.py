@@ -116,7 +116,7 @@ def _check_householder(input: Any, tau: Any) -> None:
 
 @op(check=_check_householder, batching_rule="trailing", holomorphic=False, expose=("linalg",),
     unsupported_dtypes=not_implemented("orgqr_cpu", *NO_LAPACK),
-    castable_out=("torch.linalg.householder_product", "result"))
+    castable_out=("torch.linalg.householder_product", "result"), saved="input tau")
 def linalg_householder_product(xp, input, tau):
     """The first n columns of the product of the reflectors of `geqrf`: the factor Q of a QR decomposition.
 
@@ -174,7 +174,7 @@ def _check_ormqr_sizes(input: Any, tau: Any, other: Any, left: bool) -> None:
 @op(check=_check_ormqr, batching_rule="trailing", holomorphic=False,
     unsupported_dtypes=not_implemented("ormqr_cpu", *NO_LAPACK),
     exact_out="torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and result "
-              "has dtype {out}")
+              "has dtype {out}", saved="input2=tau input3=other left self transpose")
 def ormqr(xp, input, tau, other, *, left=True, transpose=False):
     """The product of `other` with the square orthogonal matrix Q of a QR decomposition, given as by `geqrf`.
 

@@ -57,7 +57,7 @@ def _check_solve(A: Any, B: Any) -> None:
 
 
 @op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),
-    exact_out=True, **LINALG_OPTIONS)
+    exact_out=True, saved="A left result", **LINALG_OPTIONS)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
     """The solution X of A X = B (X A = B if not `left`), and the 1-based index of the first zero pivot (0: none).
 
@@ -129,7 +129,8 @@ def _check_triangular(A: Any, B: Any) -> None:
 
 
 @op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK),
-    exact_out="expected scalar type {result} but found {out}", **LINALG_OPTIONS)
+    exact_out="expected scalar type {result} but found {out}",
+    saved="left result self=A unitriangular upper", **LINALG_OPTIONS)
 def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
     """The solution X of A X = B (X A = B if not `left`), with triangular A.
 
@@ -192,7 +193,8 @@ def _check_lstsq(A: Any, B: Any) -> None:
 
 @op(key="_linalg_lstsq", name="linalg_lstsq", outputs=("solution", "residuals", "rank", "singular_values"),
     check=_check_lstsq, unsupported_dtypes=not_implemented("linalg_lstsq_cpu", *NO_LAPACK), holomorphic=False,
-    castable_out=("torch.linalg.lstsq", "solution", "solution", "rank", "singular_values"), expose=())
+    castable_out=("torch.linalg.lstsq", "solution", "solution", "rank", "singular_values"), expose=(),
+    saved="b=B self=A solution")
 def _linalg_lstsq(xp, A, B, *, rcond, driver):
     """The least-squares solution of A X = B of least norm; residuals, rank and singular values by LAPACK's driver."""
     return xp.lstsq(A, B, rcond, driver)
@@ -245,7 +247,8 @@ def _check_cholesky_solve(B, L):
 
 
 @op(node="CholeskySolveBackward0", holomorphic=False, check=_check_cholesky_solve,
-    unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK), castable_out=("cholesky_solve", "result"))
+    unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK), castable_out=("cholesky_solve", "result"),
+    saved="input2=L result upper")
 def cholesky_solve(xp, B, L, *, upper=False):
     """The solution X of A X = B, with A given by its Cholesky factor L.
 
@@ -276,7 +279,7 @@ cholesky_solve.vmap(lambda xp, batch, B, L, *, upper=False: _solve_batched_syste
 @op(batching_rule="trailing", node="CholeskyInverseBackward0", holomorphic=False,
     check=lambda L: check_matrices("cholesky_inverse", L, square=True),
     unsupported_dtypes=not_implemented("cholesky_inverse_out_cpu", *NO_LAPACK),
-    castable_out=("cholesky_inverse", "result"))
+    castable_out=("cholesky_inverse", "result"), saved="result self=L upper")
 def cholesky_inverse(xp, L, *, upper=False):
     """The inverse of a matrix given by its Cholesky factor L.
 

@@ -26,7 +26,8 @@ def _check(b: Any, A: Any) -> None:
 
 @op(key="_triangular_solve", name="triangular_solve", outputs=("solution", "cloned_coefficient"), check=_check,
     node="TriangularSolveBackward0", holomorphic=False, exact_out=True, expose=(),
-    unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK))
+    unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK),
+    saved="A solution transpose unitriangular upper")
 def _triangular_solve(xp, b, A, *, upper, transpose, unitriangular):
     """The solution X of A X = b, or Aᵀ X = b, and a copy of A."""
     matrix, flipped = (transpose_last(xp, A), not upper) if transpose else (A, upper)

@@ -17,7 +17,7 @@ _safe_softmax.jvp(lambda xp, t_input, out, dim: xp._softmax_backward(t_input, ou
 
 
 @op(name="_flash_attention", node="ScaledDotProductFlashAttentionForCpuBackward0",
-    nondifferentiable_inputs=("attn_mask",), expose=())
+    nondifferentiable_inputs=("attn_mask",), expose=(), saved="dropout_p=0.0 attn_mask is_causal key query scale value")
 def _flash_attention(xp, query, key, value, attn_mask=None, *, is_causal, scale, saved):
     """softmax(query keyᵀ · scale + attn_mask) value, in one node.
 

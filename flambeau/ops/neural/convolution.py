@@ -198,7 +198,8 @@ def _unsupported_small_integers(input, weight, bias=None, *, dilation, transpose
 
 
 @op(unsupported_dtypes=dict.fromkeys(("bool", "unsigned"), _unsupported_without_kernel)
-    | dict.fromkeys(("uint8", "int8", "int16", "int32"), _unsupported_small_integers), expose=("torch",))
+    | dict.fromkeys(("uint8", "int8", "int16", "int32"), _unsupported_small_integers), expose=("torch",),
+    saved="bias_sym_sizes_opt dilation groups input output_padding padding stride transposed weight")
 def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
     """The cross-correlation of images and kernels, or its transpose; `conv1d` to `conv_transpose3d` call it.
 
@@ -260,7 +261,8 @@ convolution.vmap(_convolution_vmap)
 
 
 @linear(name="im2col", node="Im2ColBackward0", expose=(),
-        unsupported_dtypes=not_implemented("im2col_out_cpu", "integer"))
+        unsupported_dtypes=not_implemented("im2col_out_cpu", "integer"),
+        saved="dilation kernel_size padding self_sym_argsize_minus_1 self_sym_argsize_minus_2 stride")
 def im2col(xp, input, *, kernel_size, dilation, padding, stride):
     """The windows of (N, C, H, W) images as columns, (N, C · kernel, windows)."""
     return xp.im2col(input, kernel_size, dilation, padding, stride)

@@ -7,7 +7,8 @@ from math import prod
 from ..declare import linear, op
 
 
-@linear("weight", nondifferentiable_inputs=("indices",), opmath=False, expose=(), name="embedding", key="_embedding")
+@linear("weight", nondifferentiable_inputs=("indices",), opmath=False, expose=(), name="embedding", key="_embedding",
+        saved="indices padding_idx scale_grad_by_freq sparse weight_sym_argsize_0")
 def _embedding(xp, weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` at `indices`.
 
@@ -126,7 +127,8 @@ _take_rows.vjp(input=lambda xp, g, input_shape, index: xp._add_rows(g, index=ind
 _add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 
-@op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
+@op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=(),
+    saved="per_sample_weights weight_sym_argsize_0")
 def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, sizes=None, frequencies=None,
                    inverse_sizes=None, summed=None):
     """The sums over bags of rows of `weight`, divided by the sizes of the bags for means.
@@ -175,7 +177,8 @@ _embedding_bag.vjp(
         xp._take_rows(g, index=bags) * xp._take_rows(weight, index=indices), 1))
 
 
-@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False)
+@linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False,
+        saved="weight_sym_argsize_0")
 def _embedding_bag_max(xp, weight, *, positions):
     """The elements of `weight` at flat positions, those of each bag's maxima; 0 where a position is -1."""
     return xp.take_flat_positions(weight, positions)

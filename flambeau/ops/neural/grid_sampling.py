@@ -133,7 +133,8 @@ def _known_taps(xp, input, grid, mode, padding, align_corners, saved):
 
 
 @op(node="GridSampler2DBackward0", expose=(),
-    unsupported_dtypes=not_implemented("grid_sampler_2d_cpu_kernel_impl", *_NOT_REAL))
+    unsupported_dtypes=not_implemented("grid_sampler_2d_cpu_kernel_impl", *_NOT_REAL),
+    saved="align_corners grid input interpolation_mode=mode padding_mode=padding")
 def _grid_sampler_2d(xp, input, grid, *, mode, padding, align_corners, saved):
     """The pixels of images (..., C, H, W), interpolated at the points of a grid (..., H', W', 2).
 
@@ -143,7 +144,8 @@ def _grid_sampler_2d(xp, input, grid, *, mode, padding, align_corners, saved):
     return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)
 
 
-@op(node="GridSampler3DBackward0", expose=(), unsupported_dtypes=not_implemented("grid_sampler3d_cpu", *_NOT_REAL))
+@op(node="GridSampler3DBackward0", expose=(), unsupported_dtypes=not_implemented("grid_sampler3d_cpu", *_NOT_REAL),
+    saved="align_corners grid input interpolation_mode=mode padding_mode=padding")
 def _grid_sampler_3d(xp, input, grid, *, mode, padding, align_corners, saved):
     """The voxels of volumes (..., C, D, H, W), interpolated at the points of a grid (..., D', H', W', 3)."""
     return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)

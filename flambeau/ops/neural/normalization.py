@@ -28,7 +28,8 @@ def _standardize_vjp(xp, g, y, rstd, dims):
 # ----- batch normalization -------------------------------------------------------
 
 
-@op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_UNSUPPORTED)
+@op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_UNSUPPORTED,
+    saved="eps input result1=saved[0] result2=saved[1] running_mean running_var training weight")
 def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, saved):
     """(x - mean) / √(var + eps) · weight + bias by channel, with the batch's statistics or the running ones.
 
@@ -75,7 +76,8 @@ _batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, saved, needs: 
 
 
 @op(node="NativeLayerNormBackward0", expose=(),
-    unsupported_dtypes=not_implemented("LayerNormKernelImpl", "bool", "integer", "complex"))
+    unsupported_dtypes=not_implemented("LayerNormKernelImpl", "bool", "integer", "complex"),
+    saved="input normalized_shape weight")
 def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, saved):
     """(x - mean) / √(var + eps) · weight + bias, over the dimensions of `normalized_shape`."""
     return xp.layer_norm(input, weight, bias, normalized_shape, eps, saved)
@@ -128,7 +130,8 @@ def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
 
 
 @op(node="NativeGroupNormBackward0", expose=(),
-    unsupported_dtypes=not_implemented("GroupNormKernelImpl", "bool", "integer", "complex"))
+    unsupported_dtypes=not_implemented("GroupNormKernelImpl", "bool", "integer", "complex"),
+    saved="eps group input weight")
 def _group_norm(xp, input, weight=None, bias=None, *, group, eps, saved):
     """(x - mean) / √(var + eps) by sample and group of channels, · weight + bias by channel."""
     return xp.group_norm(input, weight, bias, group, eps, saved)

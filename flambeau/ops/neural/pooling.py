@@ -52,14 +52,16 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
 
 
 @op(node="MaxPool2DWithIndicesBackward0", opmath=False,
-    unsupported_dtypes=not_implemented("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
+    unsupported_dtypes=not_implemented("max_pool2d", "bool", "unsigned", "complex"),
+    saved="ceil_mode dilation kernel_size padding result1=saved[0] self stride", **_POOL)
 def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
     """The maximum of each window of planes; `saved` receives its flat index within the plane."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
 
 
 @op(node="MaxPool3DWithIndicesBackward0", opmath=False,
-    unsupported_dtypes=not_implemented("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
+    unsupported_dtypes=not_implemented("max_pool3d", "bool", "unsigned", "complex"),
+    saved="ceil_mode dilation kernel_size padding result1=saved[0] self stride", **_POOL)
 def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
     """The maximum of each window of volumes; `saved` receives its flat index within the volume."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
@@ -77,14 +79,14 @@ for _op in (_max_pool2d, _max_pool3d):
 
 
 @op(node="AdaptiveMaxPool2DBackward0", opmath=False,
-    unsupported_dtypes=not_implemented("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
+    unsupported_dtypes=not_implemented("adaptive_max_pool2d", *_NOT_REAL), saved="self result1=saved[0]", **_POOL)
 def _adaptive_max_pool2d(xp, input, *, output_size, saved):
     """The maximum of each of `output_size` windows that evenly cover a plane."""
     return xp.adaptive_max_pool(input, output_size, saved)
 
 
 @op(node="AdaptiveMaxPool3DBackward0", opmath=False,
-    unsupported_dtypes=not_implemented("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
+    unsupported_dtypes=not_implemented("adaptive_max_pool3d_cpu", *_NOT_REAL), saved="self result1=saved[0]", **_POOL)
 def _adaptive_max_pool3d(xp, input, *, output_size, saved):
     """The maximum of each of `output_size` windows that evenly cover a volume."""
     return xp.adaptive_max_pool(input, output_size, saved)
@@ -131,14 +133,16 @@ def _fractional(xp, input, samples, kernel_size, output_size, saved):
 
 
 @op(node="FractionalMaxPool2DBackward0", opmath=False, expose=(), nondifferentiable_inputs=("samples",),
-    unsupported_dtypes=not_implemented("fractional_max_pool2d_out_frame", *_NOT_REAL))
+    unsupported_dtypes=not_implemented("fractional_max_pool2d_out_frame", *_NOT_REAL),
+    saved="kernel_size output_size result1=saved[0] self")
 def _fractional_max_pool2d(xp, input, samples, *, kernel_size, output_size, saved):
     """The maximum of windows of (N, C, H, W) that random samples (N, C, 2) position."""
     return _fractional(xp, input, samples, kernel_size, output_size, saved)
 
 
 @op(node="FractionalMaxPool3DBackward0", opmath=False, expose=(), nondifferentiable_inputs=("samples",),
-    unsupported_dtypes=not_implemented("fractional_max_pool3d_out_frame", *_NOT_REAL))
+    unsupported_dtypes=not_implemented("fractional_max_pool3d_out_frame", *_NOT_REAL),
+    saved="kernel_size output_size result1=saved[0] self")
 def _fractional_max_pool3d(xp, input, samples, *, kernel_size, output_size, saved):
     """The maximum of windows of (N, C, D, H, W) that random samples (N, C, 3) position."""
     return _fractional(xp, input, samples, kernel_size, output_size, saved)
@@ -188,14 +192,14 @@ _avg_pool_backward.vjp(
 
 
 @linear(node="AdaptiveAvgPool2DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool2d", *_NOT_REAL),
-        **_POOL)
+        saved="self", **_POOL)
 def _adaptive_avg_pool2d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that evenly cover a plane."""
     return xp.adaptive_avg_pool(input, output_size)
 
 
 @linear(node="AdaptiveAvgPool3DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool3d_cpu", *_NOT_REAL),
-        **_POOL)
+        saved="self", **_POOL)
 def _adaptive_avg_pool3d(xp, input, *, output_size):
     """The mean of each of `output_size` windows that evenly cover a volume."""
     return xp.adaptive_avg_pool(input, output_size)

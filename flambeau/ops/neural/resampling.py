@@ -17,9 +17,12 @@ from .upsampling_modes import UPSAMPLING
 _IMAGE: dict[str, Any] = {"expose": (), "batching_rule": "trailing"}
 
 
-def _declare_upsampling(key: str, node: str) -> None:
-    """Declare a kind of upsampling, and its gradient as an operator."""
-    def forward(xp, input, *, steps):
+def _declare_upsampling(key: str, node: str, mode: str, rank: int) -> None:
+    """Declare a kind of upsampling, and its gradient as an operator.
+
+    `output_size`, `align_corners` and `scales` are what the steps were made from.
+    """
+    def forward(xp, input, *, steps, output_size=None, align_corners=None, scales=None):
         for step in steps:
             input = xp.resample(input, *step)
         return input if steps else xp.clone(input)
@@ -31,7 +34,10 @@ def _declare_upsampling(key: str, node: str) -> None:
 
     forward.__name__, backward.__name__ = key, f"{key}_backward"
     forward.__doc__, backward.__doc__ = f"Upsampling, `{node}`.", f"The transpose of `{key}`."
-    up = linear(forward, key=key, name=key, node=f"{node}Backward0", **_IMAGE)
+    scales = "scales=scales[0]" if rank == 1 else " ".join(
+        f"scales_{axis}=scales[{i}]" for i, axis in enumerate("dhw"[3 - rank:]))
+    saved = f"{'' if mode.startswith('nearest') else 'align_corners'} output_size self_sym_sizes {scales}"
+    up = linear(forward, key=key, name=key, node=f"{node}Backward0", saved=saved, **_IMAGE)
     back = linear(backward, key=f"{key}_backward", name=f"{key}_backward", node=f"{node}BackwardBackward0", **_IMAGE)
     up.vjp(input=lambda xp, g, steps: getattr(xp, f"{key}_backward")(g, steps=steps))
     back.vjp(grad_output=lambda xp, g, steps: getattr(xp, key)(g, steps=steps))
@@ -39,13 +45,13 @@ def _declare_upsampling(key: str, node: str) -> None:
 
 for (_mode, _rank, _antialias), _key in UPSAMPLING.items():
     _name = "".join(word.capitalize() for word in _mode.split("-"))
-    _declare_upsampling(_key, f"Upsample{_name}{_rank}D{'Aa' if _antialias else ''}")
+    _declare_upsampling(_key, f"Upsample{_name}{_rank}D{'Aa' if _antialias else ''}", _mode, _rank)
 
 
 # ----- shuffles --------------------------------------------------------------------------
 
 
-@linear(key="_pixel_shuffle", node="PixelShuffleBackward0", **_IMAGE)
+@linear(key="_pixel_shuffle", node="PixelShuffleBackward0", saved="upscale_factor=factor", **_IMAGE)
 def pixel_shuffle(xp, input, *, factor):
     """Channels as pixels: (..., C·r², H, W) to (..., C, H·r, W·r)."""
     *batch, channels, height, width = input.shape
@@ -55,7 +61,7 @@ def pixel_shuffle(xp, input, *, factor):
     return xp.reshape(xp.clone(moved, contiguous_format), (*batch, inner, height * factor, width * factor))
 
 
-@linear(key="_pixel_unshuffle", node="PixelUnshuffleBackward0", **_IMAGE)
+@linear(key="_pixel_unshuffle", node="PixelUnshuffleBackward0", saved="downscale_factor=factor", **_IMAGE)
 def pixel_unshuffle(xp, input, *, factor):
     """Pixels as channels: (..., C, H·r, W·r) to (..., C·r², H, W)."""
     *batch, channels, height, width = input.shape

@@ -90,7 +90,7 @@ clamp_tensors.vjp(
 
 @elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", check=_check_clamp,
              expose=(), scalar_inputs=(),
-             unsupported_dtypes=_unsupported_in_clamp("maximum_cpu"))
+             unsupported_dtypes=_unsupported_in_clamp("maximum_cpu"), saved="max=None min self")
 def clamp_below(xp, input, min):
     """max(input, min), with a tensor `min`."""
     return xp.maximum(input, min)
@@ -98,7 +98,7 @@ def clamp_below(xp, input, min):
 
 @elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", check=_check_clamp,
              expose=(), scalar_inputs=(),
-             unsupported_dtypes=_unsupported_in_clamp("minimum_cpu"))
+             unsupported_dtypes=_unsupported_in_clamp("minimum_cpu"), saved="max min=None self")
 def clamp_above(xp, input, max):
     """min(input, max), with a tensor `max`."""
     return xp.minimum(input, max)

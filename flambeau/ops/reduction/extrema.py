@@ -138,14 +138,14 @@ def _unsupported_in_dim(name):
 
 
 @op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_unsupported_in_dim("max"), exact_out=True)
+    unsupported_dtypes=_unsupported_in_dim("max"), exact_out=True, saved="dim indices keepdim self_sym_sizes")
 def max_dim(xp, input, *, dim, keepdim=False):
     """The maxima along `dim`, and their indices."""
     return xp._max_dim(input, dim, keepdim)
 
 
 @op(name="min", key="_min_dim", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_unsupported_in_dim("min"), exact_out=True)
+    unsupported_dtypes=_unsupported_in_dim("min"), exact_out=True, saved="dim indices keepdim self_sym_sizes")
 def min_dim(xp, input, *, dim, keepdim=False):
     """The minima along `dim`, and their indices."""
     return xp._min_dim(input, dim, keepdim)
@@ -160,7 +160,7 @@ _EXACT_OUT = ("Expected the dtype for input and out to match, but got {result} f
 
 
 @op(batching_rule="reduce", exact_out=_EXACT_OUT,
-    unsupported_dtypes=after_shapes(not_implemented("max_values_cpu", "complex")))
+    unsupported_dtypes=after_shapes(not_implemented("max_values_cpu", "complex")), saved="dim[] keepdim result self")
 def amax(xp, input, *, dim=(), keepdim=False):
     """The maximum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 
@@ -176,7 +176,7 @@ def amax(xp, input, *, dim=(), keepdim=False):
 
 
 @op(batching_rule="reduce", exact_out=_EXACT_OUT,
-    unsupported_dtypes=after_shapes(not_implemented("min_values_cpu", "complex")))
+    unsupported_dtypes=after_shapes(not_implemented("min_values_cpu", "complex")), saved="dim[] keepdim result self")
 def amin(xp, input, *, dim=(), keepdim=False):
     """The minimum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 

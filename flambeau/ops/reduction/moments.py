@@ -41,7 +41,7 @@ def _std_vjp(xp, g, out):
     return xp.where(xp.eq(out, 0), 0, g / (2 * out))  # the gradient is 0 where the input is constant
 
 
-@op(node="VarBackward0", **_VAR)
+@op(node="VarBackward0", saved="correction dim[] keepdim self", **_VAR)
 def var(xp, input, *, dim=None, correction=None, keepdim=False):
     """The variance over the dimensions `dim` (all if None): Σ |x - mean|² / (n - correction).
 
@@ -60,7 +60,7 @@ var.vjp(input=_var_vjp)
 var.jvp(_var_jvp)
 
 
-@op(node="StdBackward0", **_VAR)
+@op(node="StdBackward0", saved="correction dim[] keepdim result self", **_VAR)
 def std(xp, input, *, dim=None, correction=None, keepdim=False):
     """The standard deviation √var over the dimensions `dim` (all if None); arguments as in `var`.
 
@@ -86,7 +86,7 @@ def _expand_mean_gradient(xp, g, input, dim, keepdim):
     return xp._expand_reduced(g, size=tuple(input.shape), dim=dim, keepdim=keepdim) / count_reduced(input.shape, dim)
 
 
-@op(outputs=("result0", "result1"), undefined_gradients=True, **_VAR_MEAN)
+@op(outputs=("result0", "result1"), undefined_gradients=True, saved="correction dim[] keepdim self", **_VAR_MEAN)
 def var_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     """The variance and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 
@@ -115,7 +115,8 @@ var_mean.jvp(lambda xp, t_input, input, dim, correction, keepdim: (
     _var_jvp(xp, t_input, input, dim, correction, keepdim), xp.mean(t_input, dim, keepdim)))
 
 
-@op(outputs=("result0", "result1"), undefined_gradients=True, **_STD_MEAN)
+@op(outputs=("result0", "result1"), undefined_gradients=True,
+    saved="correction dim[] keepdim result0 self", **_STD_MEAN)
 def std_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     """The standard deviation and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 

@@ -42,7 +42,8 @@ def norm_tangent(xp, t, input, out, ord, dim, keepdim):
 
 
 @op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batching_rule="reduce",
-    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, exact_out=True)
+    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, exact_out=True,
+    saved="dim[] keepdim ord result self")
 def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
@@ -59,7 +60,7 @@ def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None)
 
 
 @op(name="norm", key="_norm_in_dims", node="NormBackward1", expose=(), holomorphic=False, batching_rule="reduce",
-    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR})
+    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, saved="dim[] keepdim p=ord result self")
 def norm_in_dims(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """`linalg_vector_norm`, as PyTorch's C++ calls it."""
     return xp.linalg_vector_norm(input, ord, dim, keepdim, dtype)

@@ -93,7 +93,8 @@ declare_selection(topk)
 
 
 @op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes(
-    not_implemented("kthvalue_cpu", "bool", "complex"), "dim", scalars=False), exact_out=_KTHVALUE_OUT)
+    not_implemented("kthvalue_cpu", "bool", "complex"), "dim", scalars=False), exact_out=_KTHVALUE_OUT,
+    saved="dim indices keepdim self_sym_sizes")
 def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     """The k-th smallest element along `dim`, counted from 1, and its index.
 
@@ -105,7 +106,8 @@ def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
 
 
 @op(outputs=_PAIR, opmath=False, exact_out=_MODE_OUT,
-    unsupported_dtypes=after_shapes(not_implemented("mode_cpu", "complex"), scalars=False))
+    unsupported_dtypes=after_shapes(not_implemented("mode_cpu", "complex"), scalars=False),
+    saved="dim indices keepdim self_sym_sizes")
 def mode(xp, input, *, dim=-1, keepdim=False):
     """The most frequent element along `dim`, the smallest of several, and its index.
 
@@ -138,14 +140,14 @@ def nanmedian_all(xp, input):
 
 
 @op(name="median", key="_median_dim", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT, saved="dim indices keepdim self_sym_sizes")
 def median_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim`, and its index."""
     return xp._median_dim(input, dim, keepdim)
 
 
 @op(name="nanmedian", key="_nanmedian_dim", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT, saved="dim indices keepdim self_sym_sizes")
 def nanmedian_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim` of the elements that are not NaN, and its index."""
     return xp._nanmedian_dim(input, dim, keepdim)

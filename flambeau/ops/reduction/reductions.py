@@ -60,7 +60,7 @@ def vmap_over_all(name, several=True):
     return rule
 
 
-@linear(batching_rule="reduce")
+@linear(batching_rule="reduce", saved="dim[] keepdim self_sym_sizes")
 def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum of the elements over the dimensions `dim` (all if None).
 
@@ -100,7 +100,7 @@ _MEAN = _mean_unsupported("mean", "could not infer output dtype. Input dtype mus
                                   "complex dtype. Got: {}")
 
 
-@linear(unsupported_dtypes=_MEAN, batching_rule="reduce")
+@linear(unsupported_dtypes=_MEAN, batching_rule="reduce", saved="dim[] keepdim self_sym_numel self_sym_sizes")
 def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The mean of the elements over the dimensions `dim` (all if None).
 
@@ -128,7 +128,8 @@ mean.node = "MeanBackward1"
 mean.vjp(input=_mean_vjp)
 
 
-@linear(name="mean", key="_mean_all", node="MeanBackward0", expose=(), unsupported_dtypes=_MEAN)
+@linear(name="mean", key="_mean_all", node="MeanBackward0", expose=(), unsupported_dtypes=_MEAN,
+        saved="self_sym_numel self_sym_sizes")
 def mean_all(xp, input, *, dtype=None):
     """The mean of all elements."""
     return xp.mean(input, None, False, dtype)
@@ -139,7 +140,8 @@ mean_all.vmap(vmap_over_all("mean"))
 
 
 @op(batching_rule="reduce",
-    unsupported_dtypes={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
+    unsupported_dtypes={"complex": RuntimeError("nansum on CPU does not support complex inputs")},
+    saved="dim[] keepdim self")
 def nansum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum over the dimensions `dim` (all if None), with NaN counted as 0.
 
@@ -249,7 +251,7 @@ def count_nonzero(xp, input, *, dim=None):
 # ----- logsumexp ----------------------------------------------------------------------------------
 
 
-@op(promote="float", batching_rule="reduce")
+@op(promote="float", batching_rule="reduce", saved="dim[] keepdim result self")
 def logsumexp(xp, input, *, dim, keepdim=False):
     """log Σ exp(input) over the dimensions `dim`, without overflow.
 

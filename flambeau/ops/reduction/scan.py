@@ -122,7 +122,7 @@ def _unsupported_in_cummax(kernel):
 
 
 @op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"),
-    exact_out="expected scalar_type {result} but found {out}")
+    exact_out="expected scalar_type {result} but found {out}", saved="dim indices self")
 def cummax(xp, input, *, dim):
     """Cumulative maxima along `dim`, and their last indices.
 
@@ -134,7 +134,7 @@ def cummax(xp, input, *, dim):
 
 
 @op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummin_cpu"),
-    exact_out="expected scalar_type {result} but found {out}")
+    exact_out="expected scalar_type {result} but found {out}", saved="dim indices self")
 def cummin(xp, input, *, dim):
     """Cumulative minima along `dim`, and their last indices.
 

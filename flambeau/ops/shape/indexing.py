@@ -60,7 +60,8 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 # ----- along a dimension -------------------------------------------------------------------
 
 
-@linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True, **INDEX_OPTIONS)
+@linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True,
+        saved="dim index self sparse_grad", **INDEX_OPTIONS)
 def gather(xp, input, index, *, dim, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim = 0; likewise for the other dimensions.
 
@@ -255,7 +256,7 @@ index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
 
 
 @linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
-        exact_out=True, **INDEX_OPTIONS)
+        exact_out=True, saved="alpha dim index source source_dim", **INDEX_OPTIONS)
 def index_add(xp, input, index, source, *, dim, alpha=1):
     """The input with alpha · source accumulated into the slices of `dim` at a vector of indices.
 
@@ -281,7 +282,7 @@ index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp
 
 
 @linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
-        exact_out=True, **INDEX_OPTIONS)
+        exact_out=True, saved="dim index source source_dim", **INDEX_OPTIONS)
 def index_copy(xp, input, index, source, *, dim):
     """The input with the slices of `dim` at a vector of indices replaced by those of `source`.
 

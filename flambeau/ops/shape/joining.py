@@ -152,7 +152,7 @@ def flip(xp, input, *, dims):
 flip.vjp(input=lambda xp, g, dims: xp.flip(g, dims=dims))
 
 
-@linear(**_DATA_MOVEMENT)
+@linear(saved="dims[] shifts[]", **_DATA_MOVEMENT)
 def roll(xp, input, *, shifts, dims=()):
     """The elements shifted cyclically along `dims`.
 

@@ -13,7 +13,7 @@ _MASK = {**DATA_MOVEMENT, "nondifferentiable_inputs": ("mask",)}
 # ----- masks -------------------------------------------------------------------------------
 
 
-@op(name="masked_fill", key="_masked_fill_scalar", expose=(), **_MASK)
+@op(name="masked_fill", key="_masked_fill_scalar", expose=(), saved="mask", **_MASK)
 def masked_fill_scalar(xp, input, mask, *, value):
     """The input with a scalar where the mask is true."""
     return xp.masked_fill(input, mask, value)
@@ -24,7 +24,7 @@ masked_fill_scalar.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
 masked_fill_scalar.jvp(lambda xp, mask, t_input: xp._masked_fill_scalar(t_input, mask=mask, value=0))
 
 
-@op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
+@op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), saved="mask", **_MASK)
 def masked_fill(xp, input, mask, value):
     """The input with `value`, a scalar or a 0-d tensor, where the mask is true.
 
@@ -45,7 +45,7 @@ masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
 
 
 @linear("input", disjoint_out=True, exact_out="masked_select(): self and result must have the same scalar type",
-        **_MASK)
+        saved="mask self", **_MASK)
 def masked_select(xp, input, mask):
     """The elements where the mask is true, as a vector.
 
@@ -73,7 +73,7 @@ def _masked_select_backward(xp, input, mask, *, size):
 _masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
 
 
-@op(expose=("torch", "method", "inplace"), **_MASK)
+@op(expose=("torch", "method", "inplace"), saved="mask source_sym_sizes", **_MASK)
 def masked_scatter(xp, input, mask, source):
     """The input with the first elements of `source`, in order, where the mask is true.
 
@@ -106,7 +106,7 @@ _masked_scatter_backward.vjp(input=lambda xp, g, mask, input_shape: xp.masked_sc
 
 
 @linear("input", disjoint_out=True, exact_out="take(): self and out expected to have the same dtype, but got "
-        "self.dtype = {result} and out.dtype = {out}", **INDEX_OPTIONS)
+        "self.dtype = {result} and out.dtype = {out}", saved="index self", **INDEX_OPTIONS)
 def take(xp, input, index):
     """The elements at positions in the flattened input.
 

@@ -9,6 +9,10 @@ from typing import Any
 
 from ..declare import elementwise, not_implemented, op
 
+#: the `_saved_*` attributes of nodes that have some in PyTorch
+_SAVED = {"NormalBackward1": "mean_sym_sizes=input", "NormalBackward2": "std_sym_sizes=input",
+          "NormalBackward3": "mean_sym_sizes=input std_sym_sizes=other"}
+
 
 def _declare_random(name: str, node: str, inputs: int = 1) -> None:
     """Declare an operator whose result is the parameter `values`, drawn before the call."""
@@ -18,7 +22,8 @@ def _declare_random(name: str, node: str, inputs: int = 1) -> None:
     else:
         def forward(input: Any, other: Any, *, values: Any) -> Any:  # type: ignore[misc]
             return values
-    declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), opmath=False)
+    declared = op(forward, name=name, key=f"_{name}_{node}", node=node, expose=(), opmath=False,
+                  saved=_SAVED.get(node, ""))
     declared.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(xp.zeros_like(g), input_shape))
     if inputs == 2:
         declared.vjp(other=lambda xp, g, other_shape: xp.sum_to_size(xp.zeros_like(g), other_shape))

@@ -11,7 +11,7 @@ from ..declare import linear, op
 _OPTIONS = {"opmath": False, "holomorphic": False, "expose": ()}
 
 
-@linear(name="_take_strided", node="AsStridedBackward0", **_OPTIONS)
+@linear(name="_take_strided", node="AsStridedBackward0", saved="", **_OPTIONS)
 def _take_strided(xp, input, *, geometry):
     """The view's elements of its base."""
     return xp.take_strided(input, geometry)
@@ -33,7 +33,7 @@ _embed_strided.vmap(lambda xp, batch, input, geometry: xp._embed_strided(
 _embed_strided.vjp(input=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
 
 
-@op(name="_replace_strided", node="AsStridedScatterBackward0", **_OPTIONS)
+@op(name="_replace_strided", node="AsStridedScatterBackward0", saved="", **_OPTIONS)
 def _replace_strided(xp, input, source, *, geometry):
     """The base with the view's elements replaced by `source`."""
     return xp.replace_strided(input, source, geometry)

@@ -115,7 +115,7 @@ def _check_recorded(name):
 
 
 @op(argument_order=("input", "src", "dim", "index"), opmath=False, check=_check_recorded("select_scatter"),
-    **VIEW_OPTIONS)
+    saved="dim index", **VIEW_OPTIONS)
 def select_scatter(xp, input, src, *, dim, index):
     """A copy of `input` with `input.select(dim, index)` replaced by `src`.
 
@@ -137,7 +137,7 @@ select_scatter.vjp(
     src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=index_at(input_shape, dim, index)))
 
 
-@op(opmath=False, check=_check_recorded("slice_scatter"), **VIEW_OPTIONS)
+@op(opmath=False, check=_check_recorded("slice_scatter"), saved="dim end start step", **VIEW_OPTIONS)
 def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
     """A copy of `input` with the slice start:end:step of dimension `dim` replaced by `src`.
 
@@ -174,7 +174,8 @@ diagonal_scatter.vjp(
     src=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2))
 
 
-@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), opmath=False, **VIEW_OPTIONS)
+@op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), opmath=False,
+    saved="size storage_offset stride", **VIEW_OPTIONS)
 def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
     """A copy of `input` with `input.as_strided(size, stride, storage_offset)` replaced by `src`."""
     return xp.replace_strided(input, src, geometry)

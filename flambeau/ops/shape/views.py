@@ -239,13 +239,15 @@ def squeeze_all(xp, input):
     return xp.squeeze(input)
 
 
-@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **VIEW_OPTIONS)
+@view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(),
+      saved="dim self_sym_sizes", **VIEW_OPTIONS)
 def squeeze_dim(xp, input, *, dim):
     """The input without dimension `dim` if its size is 1."""
     return xp.squeeze(input, dim)
 
 
-@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **VIEW_OPTIONS)
+@view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(),
+      saved="dim[] self_sym_sizes", **VIEW_OPTIONS)
 def squeeze_dims(xp, input, *, dim):
     """The input without the dimensions `dim` whose sizes are 1."""
     return xp.squeeze(input, dim)
@@ -256,7 +258,7 @@ for _op in (squeeze_all, squeeze_dim, squeeze_dims):
     _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-@view(**VIEW_OPTIONS)
+@view(saved="dim", **VIEW_OPTIONS)
 def unsqueeze(xp, input, *, dim):
     """The input with a new dimension of size 1 at `dim`.
 
@@ -338,7 +340,8 @@ unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_win
     g, size=input_shape, dimension=dimension, window=size, step=step))
 
 
-@view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing", **VIEW_OPTIONS)
+@view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing",
+      saved="size storage_offset stride", **VIEW_OPTIONS)
 def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     """Any shape and strides over the input's storage; `geometry` describes them relative to the input."""
     return xp.strided_view(input, size, stride, storage_offset)
@@ -365,13 +368,14 @@ def unbind(xp, input, *, dim=0):
 unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
 
 
-@view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(), **VIEW_OPTIONS)
+@view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(),
+      saved="dim self_sym_sizes split_size", **VIEW_OPTIONS)
 def split(xp, input, *, split_size, dim=0):
     """Chunks of `split_size` along `dim`; the last one is smaller where it does not divide."""
     return xp.split(input, split_size, dim)
 
 
-@view(tensor_list=True, multi_output_view=True, **VIEW_OPTIONS)
+@view(tensor_list=True, multi_output_view=True, saved="dim self_sym_sizes split_sizes", **VIEW_OPTIONS)
 def split_with_sizes(xp, input, *, split_sizes, dim=0):
     """Chunks of the given sizes along `dim`.
 
@@ -386,7 +390,8 @@ for _op in (split, split_with_sizes):
     _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
 
 
-@linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
+@linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False,
+        saved="dim self_sym_sizes split_size", **VIEW_OPTIONS)
 def unsafe_split(xp, input, *, split_size, dim=0):
     """`split`, with results that autograd does not track as views.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._tensor.tensor import Tensor
 from ...engine.nodes.op_node import OpNode
+from ...engine.nodes.saved_attributes import names_of_saved_tensors
 from ...engine.observers import observers, without_observers
 from ..graph.graph import Graph
 from ..graph.recording import watching
@@ -104,7 +105,7 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
         if not isinstance(node, OpNode) or node.saved is None:
             continue
         arrays_by_name = {saved.name: saved.array for saved in saved_values(node)}
-        names = node._names_of_saved()
+        names = names_of_saved_tensors(node)
         arrays = [arrays_by_name.get(name) for name in names]
         drawn = node.visible_edges()
         for target, position, output in each.edges:

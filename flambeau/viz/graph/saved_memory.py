@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...engine.nodes.node import Node
 from ...engine.nodes.op_node import FREED, OpNode
+from ...engine.nodes.saved_attributes import names_of_saved_tensors
 from ...engine.profiler_events import owning_array
 from ...engine.saved.saved_tensors import Packed
 
@@ -103,7 +104,7 @@ def _named_values(node: Any) -> Iterator[tuple[str, Any]]:
         saved = node.saved
         if saved is not None:
             first_output = len(saved) - len(node.plan.saved_outputs)
-            for place, (name, entry) in enumerate(zip(node._names_of_saved(), saved, strict=True)):
+            for place, (name, entry) in enumerate(zip(names_of_saved_tensors(node), saved, strict=True)):
                 yield name, entry if place < first_output else entry[0]
         for (what, which), value in zip(node.plan.consts, node.consts, strict=True):
             if what == "param":
