@@ -103,3 +103,29 @@ def test_vmap_is_pytorchs(name: str) -> None:
         assert x.dtype == y.dtype
         assert x.shape == y.shape
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 4, 5])
+@pytest.mark.parametrize("chunks", [-1, 0, 1, 2, 3, 7])
+def test_a_batch_in_a_number_of_chunks_is_pytorchs(size: int, chunks: int) -> None:
+    from functorch.experimental import chunk_vmap as expected
+
+    from flambeau.functorch.experimental import chunk_vmap
+
+    found = []
+    for library, mapped in ((flambeau, chunk_vmap), (pytorch, expected)):
+        calls: list[Any] = []
+
+        def function(x: Any, y: Any, library: Any = library, calls: list[Any] = calls) -> Any:
+            calls.append(1)
+            return library.sin(x) * y, x.sum()
+
+        x, y = library.arange(3. * size).reshape(3, size), library.tensor(2.)
+        try:
+            result = mapped(function, in_dims=(1, None), out_dims=(1, 0), chunks=chunks)(x, y)
+        except (RuntimeError, ValueError) as error:
+            found.append(str(error))
+        else:
+            found.append(([each.shape for each in result], [np.round(each.numpy(), 5).tolist() for each in result],
+                          len(calls)))
+    assert found[0] == found[1]

@@ -267,3 +267,21 @@ def test_gradients_of_the_momentum_product_of_nadam():
         found.append((q.tolist(), product.grad.item()))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["cos", "linear"])
+def test_states_of_one_cycle_schedules_with_the_function_itself(kind):
+    found = []
+    for lib in (torch, flambeau):
+        optimizer = lib.optim.SGD([lib.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+        schedule = lib.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=6)
+        del schedule._anneal_func_type  # as of PyTorch before 2.0
+        state = {**schedule.state_dict(), "anneal_func": getattr(type(schedule), f"_annealing_{kind}")}
+        schedule.load_state_dict(state)
+        rates = []
+        for _ in range(5):
+            optimizer.step()
+            schedule.step()
+            rates.append((schedule.get_last_lr(), optimizer.param_groups[0]["momentum"]))
+        found.append(rates)
+    assert found[0] == found[1]

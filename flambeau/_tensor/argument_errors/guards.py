@@ -22,7 +22,7 @@ from .seen_classes import SeenClasses
 GUARDED_FUNCTIONS = (
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "addcdiv", "addcmul", "affine_grid_generator", "allclose",
     "alpha_dropout", "alpha_dropout_", "aminmax", "arange", "argsort", "as_strided", "as_strided_",
-    "as_strided_copy", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "avg_pool2d",
+    "as_strided_copy", "as_strided_scatter", "avg_pool1d", "avg_pool2d",
     "avg_pool3d", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "blackman_window",
     "broadcast_to", "bucketize", "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clamp_", "clip",
     "clip_", "column_stack", "combinations", "concat", "concatenate", "conv1d", "conv2d", "conv3d", "conv_tbc",

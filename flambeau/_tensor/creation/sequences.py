@@ -124,6 +124,23 @@ def _format_bound(x: Any) -> str:
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
+#: so many elements nothing has: the size is checked first
+_MANY = 2**40
+
+
+def _refuse_size(start: Any, end: Any, step: Any, dtype: dtype_type) -> None:
+    """Raise if a range has more elements than there are addresses."""
+    if all(isinstance(x, int) for x in (start, end, step)) and max(start, end, step) >= 2**63:
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    size = math.ceil(float(end - start) / float(step))
+    if size > 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
+    if size == 2**63:
+        raise RuntimeError(f"IntArrayRef contains an int that cannot be represented as a SymInt: {-2**63}")
+    if size * dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes=[{size}]")
+
+
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The values `start`, `start + step`, ... less than `end`, a 1-d tensor.
@@ -145,7 +162,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     elif end is None:
         start, end = 0, start
     if dtype is None and out is None and start.__class__ is int and end.__class__ is int and step.__class__ is int and (
-            step > 0 and end >= start):
+            step > 0 and start <= end < _MANY):
         return wrap_new(np.arange(start, end, step, dtype=np.int64), device, requires_grad)
     start, end, step = _item(start), _item(end), _item(step)
     if isinstance(start, complex) or isinstance(end, complex) or isinstance(step, complex):
@@ -157,9 +174,11 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     dtype = dtypes.of_argument(dtype, "arange")
     if dtype.is_complex or dtype is dtypes.bool_:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.legacy.removesuffix('Tensor')}'")
+    if dtype.category == dtypes.INTEGER and int(step) == 0:
+        raise ValueError("step must be nonzero")
+    if abs(end - start) >= abs(step) * _MANY:
+        _refuse_size(start, end, step, dtype)
     if dtype.category == dtypes.INTEGER:
-        if int(step) == 0:
-            raise ValueError("step must be nonzero")
         if integral or dtype is dtypes.int64:
             array = np.arange(int(start), int(end), int(step), dtype=np.int64)
         else:

@@ -18,7 +18,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
-from ..argument_errors.type_names import check_tensors
+from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.interception import notify_operator
@@ -801,9 +801,15 @@ def _at_least(n: int) -> Any:
         return reshape(x, (1,) * n) if not have else unsqueeze(x, 0)
 
     def call(*tensors: Any) -> Any:
-        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-            return tuple(add_dims(x) for x in tensors[0])
-        return add_dims(tensors[0]) if len(tensors) == 1 else tuple(add_dims(x) for x in tensors)
+        given = tensors[0] if len(tensors) == 1 else tensors
+        if isinstance(given, Tensor):
+            return add_dims(given)
+        if not isinstance(given, (tuple, list)):
+            raise_refusal(refused(f"atleast_{n}d", tensors))
+        for i, x in enumerate(given):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(x)}")
+        return tuple(map(add_dims, given))
 
     call.__name__ = call.__qualname__ = f"atleast_{n}d"
     call.__doc__ = f"""The tensors, with at least {n} dimension{'s' if n > 1 else ''} each, as a tensor or a tuple.

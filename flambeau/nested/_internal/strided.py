@@ -24,6 +24,7 @@ from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...nn import functional
 from .nested_tensor import _function, named
+from .strided_checks import check_bmm, check_matmul, check_memory_format, check_operands
 from .structure_ops import wrapped
 
 _NO_SIZES = "Internal error: NestedTensorImpl doesn't support {}. Please file an issue."
@@ -457,19 +458,14 @@ def matmul(a: Any, b: Any) -> StridedNestedTensor:
     if not (is_strided(a) and is_strided(b)):
         kinds = ["a nested" if is_strided(x) else "a non-nested" for x in (a, b)]
         raise RuntimeError(f"Expected both to be nested, but got {kinds[0]} self and {kinds[1][2:]} other")
-    return _pairs(fn.matmul, a, b, "MatmulBackward0")
+    check_matmul(a, b)
+    return joined(list(map(fn.matmul, components(a), components(b))), "MatmulBackward0")
 
 
 def bmm(a: Any, b: Any) -> StridedNestedTensor:
-    return _pairs(fn.matmul, a, b, "BmmBackward0")
-
-
-def _pairs(function: Callable[..., Tensor], a: Any, b: Any, node: str) -> StridedNestedTensor:
     left, right = (components(x) if is_strided(x) else list(x.unbind(0)) for x in (a, b))
-    if len(left) != len(right):
-        raise RuntimeError(f"Expected size for the 1st dimension of 2nd input tensor to be: {len(left)} but got: "
-                           f"{len(right)}.")
-    return joined([function(x, y) for x, y in zip(left, right, strict=True)], node)
+    check_bmm(a, b, (left, right))
+    return joined(list(map(fn.matmul, left, right)), "BmmBackward0")
 
 
 def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -533,10 +529,14 @@ def copy_(x: Any, src: Any, non_blocking: bool = False) -> StridedNestedTensor:
 
 
 def clone(x: StridedNestedTensor, *, memory_format: Any = None) -> StridedNestedTensor:
+    check_memory_format(memory_format, "Nested tensor clone supports Preserve and Contiguous memory formats, called "
+                        "clone with memory format: {}")
     return _each(lambda p: p.clone(), x, "CloneBackward0")
 
 
 def to(x: StridedNestedTensor, *args: Any, **options: Any) -> StridedNestedTensor:
+    check_memory_format(options.get("memory_format"), "empty_like_nested only supports memory format Preserve or "
+                        "Contiguous, but got {} instead.")
     first = x._parts[0].to(*args, **options) if x._parts else None
     if first is None or first is x._parts[0]:
         return x
@@ -643,6 +643,8 @@ _ELEMENTWISE = frozenset((
 #: those that need contiguous components
 _OF_BUFFERS = frozenset(("neg", "abs", "sgn", "relu", "gelu", "silu", "tanh", "sin", "cos", "sqrt", "logical_not",
                          "isinf", "isnan", "isposinf", "isneginf"))
+#: those of two operands that must lie alike
+_CHECKED = frozenset(("add", "add_", "sub", "mul", "mul_", "div"))
 _COPIES = frozenset(("detach", "_to_copy", "clone", "alias", "_alias", "zeros_like", "ones_like", "empty_like",
                      "randn_like"))
 
@@ -669,6 +671,12 @@ def run_operator(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _on_parts(func: Any, args: Any, kwargs: Any) -> Any:
+    from ...engine.engine import current_graph_task_id
+
+    name = func.overloadpacket.__name__
+    if name in _CHECKED and is_strided(args[0]) and is_strided(args[1]) and (
+            current_graph_task_id() < 0):
+        check_operands(name, args[0], args[1])
     first = next(x for x in args if is_strided(x))
     n = len(first._parts)
     columns = []

@@ -249,9 +249,20 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start: Any, end: Any, pct: float) -> Any:
-        if self._anneal_func_type == "linear":
-            return (end - start) * pct + start
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:  # from a state of PyTorch before 2.0, which holds the function
+            return self.anneal_func(start, end, pct)
+        return (self._annealing_linear if kind == "linear" else self._annealing_cos)(start, end, pct)
+
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        """The value at a share of a phase, along half a cosine."""
         return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        """The value at a share of a phase, along a line."""
+        return (end - start) * pct + start
 
     def get_lr(self) -> list[Any]:
         self._warn_unless_in_step()
