@@ -10,17 +10,27 @@ from ..shapes import contiguous_strides
 
 ndarray = np.ndarray
 
-#: [whether operands may have another layout than row-major: 1 once a tensor was permuted, 2 once there was one of which
-#: only the strides in dimensions of size 1 tell its layout from row-major]: until then results are row-major
+#: [whether operands may have another layout than row-major: 1 once there was one that has, 2 once there was one where
+#: only the strides in dimensions of size 1 tell the layout from row-major]: until then results are row-major. Whatever
+#: makes an array of another layout notes it: permutations, views by strides, factorizations, transforms, foreign arrays
 layouts_seen: list[int] = [False]  # which Python tests faster than 0
 
 
 def note_layout(x: ndarray) -> None:
-    """Note the layout of an array that was permuted or copied to a memory format (`layouts_seen`)."""
+    """Note the layout of an array that may be another one than row-major (`layouts_seen`)."""
+    if x.ndim < 2:
+        return
     if not x.flags.c_contiguous:
         layouts_seen[0] = layouts_seen[0] or 1
     elif 1 in x.shape and x.strides != tuple([s * x.itemsize for s in contiguous_strides(x.shape)]):
         layouts_seen[0] = 2
+
+
+def noted(x: ndarray) -> ndarray:
+    """The array, after `note_layout`."""
+    if layouts_seen[0] != 2:
+        note_layout(x)
+    return x
 
 
 def is_channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -245,5 +255,5 @@ def empty_in_layout(like: ndarray, dtype: np.dtype | None = None) -> ndarray:
 
 __all__ = ["channels_last_strides", "elementwise_strides", "empty_in_layout", "in_elementwise_layout",
            "is_channels_last", "is_dense",
-           "layouts_seen", "note_layout", "preserved_strides", "to_channels_last",
+           "layouts_seen", "note_layout", "noted", "preserved_strides", "to_channels_last",
            "with_preserved_strides"]

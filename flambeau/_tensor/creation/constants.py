@@ -17,7 +17,7 @@ from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import CPU, META, ambient, strided
 from ...dtypes import dtype as dtype_type
-from ...kernels.memory_format import preserved_strides, with_preserved_strides
+from ...kernels.memory_format import noted, preserved_strides, with_preserved_strides
 from ...modes import active_tracers, device_memory, filled_memory, special
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
@@ -251,7 +251,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if (device is not None or ambient[0] is not None) and makes_meta(device):
         return wrap_new(reserved(size, d.numpy, stride), device, requires_grad)
-    array = view_memory(empty_array((count,), d.numpy), size, tuple(s * d.itemsize for s in stride))
+    array = noted(view_memory(empty_array((count,), d.numpy), size, tuple(s * d.itemsize for s in stride)))
     return wrap_new(array, device, requires_grad, unset=True)
 
 
@@ -275,7 +275,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     chosen = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype, "empty_permuted")
     array = empty_array([size[d] for d in order], chosen.numpy)
     inverse = [order.index(d) for d in range(len(order))]
-    return wrap_new(array.transpose(inverse), device, requires_grad, unset=True)
+    return wrap_new(noted(array.transpose(inverse)), device, requires_grad, unset=True)
 
 
 _NO_NUMBERS = frozenset((NoneType, list, str, tuple))

@@ -18,6 +18,7 @@ from ...devices import strided
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...errstate import IGNORE, reset_state, set_state
+from ...kernels.memory_format import noted
 from ...modes import filled_memory, inference_used, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
@@ -123,7 +124,7 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True, order="K")
     if isinstance(data, (np.ndarray, np.generic)):
         a = _with_own_dtype(np.asarray(data))
-        return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True)
+        return noted(np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True))
     if isinstance(data, (bool, int, float, complex)):
         d = dtype or dtypes.of_scalar(data)
         return _typed_scalar(data, d)
@@ -504,7 +505,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                       "will be suppressed for the rest of this program.", UserWarning, stacklevel=user_stacklevel())
         ndarray = writable(ndarray)
     ndarray = _with_own_dtype(ndarray)
-    tensor: Tensor = wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
+    tensor: Tensor = wrap(noted(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)))
     if inference.get():
         tensor._inference, tensor._counter = True, INFERENCE
     return tensor

@@ -27,7 +27,7 @@ from ...modes import dispatch_in_use, forward_levels, inference_used, level_coun
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..fastpath.levels import any_tangents
-from ..fastpath.without_promotion import without_promotion
+from ..fastpath.without_promotion import PERMUTING, without_promotion
 from ..tensor import INFERENCE, Tensor
 from .array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from .bit_resolution import resolved_inputs
@@ -39,8 +39,6 @@ from .promotion import NO_PARAMS, converted_params, promoted_operands
 from .saved_tensor_packing import pack_inputs
 
 ndarray = np.ndarray
-#: views after which results follow the layouts of operands
-_PERMUTING = frozenset(("permute", "t", "transpose"))
 
 
 def run_compiled_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np.dtype,
@@ -218,7 +216,7 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         for i, out in enumerate(outs):
             if out._array.base is not None or out._array is inputs[0]._array:
                 outs[i] = as_view(out, inputs[0], multi=op.multi_output_view)
-        if op.name in _PERMUTING:
+        if op.name in PERMUTING:
             note_layout(outs[0]._array)
     if grad_mode.get() and op.differentiable and not (op.kind == VIEW and inputs[0]._inference):
         for x in inputs:

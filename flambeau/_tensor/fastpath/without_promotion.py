@@ -19,7 +19,7 @@ from ...backends.compiled.narrow_kernels import NARROW_KERNELS
 from ...backends.compiled.thresholds import LARGE_SEEN, NARROW_CASTS, threshold_of
 from ...engine.grad_mode import grad_mode, inference
 from ...errstate import quietly
-from ...kernels.memory_format import in_elementwise_layout, layouts_seen
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen, noted
 from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
@@ -238,12 +238,16 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
     return call
 
 
+#: views whose dimensions may lie in another order in memory than those of their source
+PERMUTING = frozenset(("diagonal", "permute", "t", "transpose", "unfold"))
+
+
 def _view_path(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
     """`without_promotion` of an operator whose results are views of its one input."""
     if len(op.inputs) != 1 or op.variadic or op.promote != "none" or op.opmath or op.unsupported_dtypes:
         return None
     kernel, check, records, multi = kernel_of(op), op.check, op.differentiable, op.multi_output_view
-    single = op.n_outputs == 1
+    single, permutes = op.n_outputs == 1, op.name in PERMUTING
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         source = inputs[0]
@@ -259,6 +263,8 @@ def _view_path(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
         except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):  # it raises again
             return None
         outs: Sequence[Tensor]
+        if permutes:
+            noted(result)
         if single:
             out: Tensor = wrap(result)
             outs = (as_view(out, source, multi=multi) if result is a or result.base is not None else out,)

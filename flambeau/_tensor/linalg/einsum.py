@@ -12,6 +12,7 @@ import numpy as np
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
 from ...errstate import quietly
+from ...kernels.memory_format import noted
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
@@ -225,7 +226,7 @@ def _product_of_two(equation: str, x: Any, y: Any) -> Tensor | None:
     except RuntimeError:  # the context is another thread's
         return None
     result = product.reshape((*batch, *rows, *columns))
-    return as_view(wrap(result if back is None else result.transpose(back)), wrap(product))
+    return as_view(wrap(result if back is None else noted(result.transpose(back))), wrap(product))
 
 
 def _contract(operands: list[Tensor], terms: list[list[int]], output: list[int] | None) -> Tensor:

@@ -15,6 +15,7 @@ from ... import dtypes
 from ...backends.bit_views import bits_of, memory_of
 from ...backends.sparse_array import SparseArray
 from ...devices import storage_device
+from ...kernels.memory_format import noted
 from ...modes import lazy_storages, special
 from ..dispatch.batched_tensor import BatchedTensor
 from ..meta import lacks_elements
@@ -183,7 +184,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     array = np.from_dlpack(_Capsule(capsule))
     if not array.flags.writeable:  # of a producer that says so; PyTorch writes to such memory
         array = _writeable(array)
-    return wrap(array if narrow is None else array.view(narrow.numpy))
+    return wrap(noted(array if narrow is None else array.view(narrow.numpy)))
 
 
 def _writeable(array: np.ndarray) -> np.ndarray:

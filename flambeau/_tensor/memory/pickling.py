@@ -20,6 +20,7 @@ from ...backends.sparse_array import SparseArray
 from ...devices import META
 from ...exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
 from ...exception_wrapper import KeyErrorMessage as KeyErrorMessage
+from ...kernels.memory_format import noted
 from ...modes import device_memory
 from ...shapes import contiguous_strides
 from ..meta import is_meta, mark_meta, meta_array
@@ -127,8 +128,8 @@ def _view_storage(storage: Any, dtype: dtypes.dtype, storage_offset: int, size: 
     base = owner(memory)
     if base.dtype == dtype.numpy and base.shape == size and base.size * item == memory.size == needed \
             and base.strides == tuple(s * item for s in stride):
-        return wrap(base)
-    return wrap(kind(size, dtype.numpy, memory, storage_offset * item, tuple(s * item for s in stride)))
+        return wrap(noted(base))
+    return wrap(noted(kind(size, dtype.numpy, memory, storage_offset * item, tuple(s * item for s in stride))))
 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:

@@ -624,7 +624,12 @@ def _transposed_property(self: Tensor) -> Tensor:
                   "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")
     order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))
     try:
-        return permute(self, order) if special[0] else _permute(self, self._array.T, order)
+        if special[0]:
+            return permute(self, order)
+        view = self._array.T
+        if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
+            note_layout(view)
+        return _permute(self, view, order)
     except SparseAccess:
         return permute(self, order)
 

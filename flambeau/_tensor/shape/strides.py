@@ -8,6 +8,7 @@ import numpy as np
 
 from ...backends.numpy.memory import element_strides, strided_view
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name
+from ...kernels.memory_format import note_layout
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
@@ -290,6 +291,8 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         array: np.ndarray = kernel_of(op)(self._array, **params)
     except SparseAccess:
         return sparse_implementation("dispatch", "restride")(self, key.strip("_"), params)
+    if array.__class__ is np.ndarray:
+        note_layout(array)
     if special[0] and (tracer := active_tracer.get()) is not None:
         tracer.on_version_bump(self)
     node = record(op, [self], [wrap(array)], params) if tracked else None

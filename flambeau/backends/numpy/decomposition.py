@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...kernels import lapack
-from ...kernels.memory_format import note_layout
+from ...kernels.memory_format import note_layout, noted
 from ...shapes import are_vectors
 from ..compiled import solve_triangular
 from .rearranging import lower_triangle, upper_triangle
@@ -19,7 +19,8 @@ def _column_major(x: Any) -> Any:
     """Return a column-major copy."""
     rows = x.swapaxes(-1, -2)
     # NumPy takes vectors for contiguous whatever the stride of their dimension of size 1
-    return (np.array(rows, order="C") if 1 in rows.shape[-2:] else np.ascontiguousarray(rows)).swapaxes(-1, -2)
+    columns = np.array(rows, order="C") if 1 in rows.shape[-2:] else np.ascontiguousarray(rows)
+    return noted(columns.swapaxes(-1, -2))
 
 
 def _zero_pivot(matrix: Any) -> int:

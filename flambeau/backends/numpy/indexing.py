@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...kernels import small_indexing
+from ...kernels.memory_format import noted
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import alert_not_deterministic
 from ..compiled import copy_kernels, indexing_kernels
@@ -706,7 +707,7 @@ def _nonzero(x: Any) -> Any:
         x = dtypes.widen(x)
     if not x.ndim:
         return np.zeros((int(bool(x)), 0), np.int64)
-    return nonzero_places(x).T
+    return noted(nonzero_places(x).T)
 
 
 def _repeat_interleave(repeats: Any) -> Any:

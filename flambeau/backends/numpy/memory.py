@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
-from ...kernels.memory_format import is_channels_last, note_layout, with_preserved_strides
+from ...kernels.memory_format import is_channels_last, note_layout, noted, with_preserved_strides
 from ...runtime.numpy_abi import DATA, readable
 from ...shapes import contiguous_strides
 from ..compiled import copy, new_copy
@@ -125,7 +125,7 @@ def strided_view(x: np.ndarray, size: Any, stride: Any, storage_offset: int | No
                                f"of size {base.nbytes}")
     else:
         return view_memory(empty_view(x, (0,)), size, tuple(s * item for s in stride))
-    return view_memory(x, size, tuple(s * item for s in stride), (offset - own_offset) * item)
+    return noted(view_memory(x, size, tuple(s * item for s in stride), (offset - own_offset) * item))
 
 
 def in_memory_of(target: Any, resized: np.ndarray) -> np.ndarray:

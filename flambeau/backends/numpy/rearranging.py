@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.memory_format import noted
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import copy, copy_kernels, empty_array, new_copy
 from ..compiled.thresholds import CONCATENATIONS, COPIES
@@ -77,11 +78,11 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
     dims = tuple(wrap_dim(d, x.ndim) for d in dims)
     k %= 4
     if k == 1:
-        return _flip(x, (dims[1],)).swapaxes(*dims)
+        return noted(_flip(x, (dims[1],)).swapaxes(*dims))
     if k == 2:
         return _flip(x, tuple(dims))
     if k == 3:
-        return _flip(x, (dims[0],)).swapaxes(*dims)
+        return noted(_flip(x, (dims[0],)).swapaxes(*dims))
     return new_copy(x, "K")
 
 

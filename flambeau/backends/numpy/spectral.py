@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.memory_format import noted
 from ..compiled import fourier_kernels, new_copy
 
 #: elements from which SciPy's transforms are worth importing them
@@ -66,7 +67,7 @@ def _transform(x: Any, dim: Sequence[int], steps: Sequence[tuple[str, int]], nor
         result = fallback(y, axes)
     if not result.flags.c_contiguous:
         result = new_copy(result)
-    return result if is_ordered else result.transpose(np.argsort(order))
+    return result if is_ordered else noted(result.transpose(np.argsort(order)))
 
 
 def _by_kernels(x: Any, axes: Sequence[int], steps: Sequence[tuple[str, int]], scale: float) -> Any:
