@@ -74,7 +74,7 @@ _PRIMITIVES_OF_OVERLOADS = {
 
 #: operators whose results are row-major in PyTorch, whatever the strides of their inputs
 ROW_MAJOR = frozenset((
-    "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
+    "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "tril", "triu",
     "argmax", "argmin", "renorm", "gather", "bmm", "aminmax", "_cdist_forward",

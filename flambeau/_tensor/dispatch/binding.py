@@ -38,6 +38,7 @@ class _AllFit(dict[str, Any]):
     """The classes of parameters that are passed on as they are, by name, of functions that check none."""
 
     def __missing__(self, name: str) -> frozenset[type]:
+        self[name] = _PASSED
         return _PASSED
 
 

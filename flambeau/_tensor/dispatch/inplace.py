@@ -202,7 +202,7 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
     _check_dtypes(op, target, params)
     if op.kind == ELEMENTWISE:
         (check_no_overlap if op.expanded_target else check_overlap)(
-            a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
+            a, *[x._array for x in inputs[1:] if isinstance(x, Tensor)])
     elif op.disjoint_out or "index" in op.inputs:
         check_overlap(a, *(x._array for name, x in zip(op.inputs[1:], inputs[1:], strict=True)
                            if isinstance(x, Tensor) and name != "value" and (
@@ -214,7 +214,7 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
     if op.kind == ELEMENTWISE:
         shape = a.shape
         for x in inputs[1:]:
-            if isinstance(x, Tensor):
+            if isinstance(x, Tensor) and x._array.shape != shape:
                 shape = broadcast_shapes(shape, x._array.shape)
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")

@@ -43,6 +43,8 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
                 with_dims = d if with_dims is None else dtypes.promote_types(with_dims, d)
             else:
                 zero_dims = d if zero_dims is None else dtypes.promote_types(zero_dims, d)
+    if with_dims is not None and zero_dims is None and scalars is None:
+        return with_dims
     result = dtypes.combine_categories(with_dims, dtypes.combine_categories(zero_dims, scalars))
     assert result is not None
     return result

@@ -67,6 +67,7 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
     # others are called by a function of the same name, in another order or form, which explains errors itself
     parses = op.name not in GUARDED_FUNCTIONS if not op.expose else (
         op.expose != ("nn.functional",) or op.name in _OF_NN)
+    is_repeated = op.name in LAUNCHED
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
@@ -80,7 +81,10 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                         if out is not None:
                             check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
                         try:
-                            result = public_function(other)(*args, **kwargs)
+                            function = public_function(other)
+                            if is_repeated:  # launches of calls that come again are this function's
+                                function = getattr(function, "__wrapped__", function)
+                            result = function(*args, **kwargs)
                         except NotImplementedError:
                             if out is not None and isinstance(args[0] if args else None, Tensor):
                                 check_unsupported_out(op, [*args, value], {}, out)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...kernels.histogram import bincount, histc, searchsorted
 from ...shapes import wrap_dim
 from ..compiled import select_top_k, sort_rows
 from ..compiled.thresholds import TOP_K
@@ -223,8 +224,6 @@ def _unique_consecutive(x: Any, dim: int | None = None) -> Any:
 
 def _searchsorted(boundaries: Any, values: Any, sorter: Any = None, right: bool = False,
                   out_int32: bool = False) -> Any:
-    from ...kernels.histogram import searchsorted
-
     if values.__class__ is not np.ndarray:
         values = np.asarray(values)
     if values.dtype != boundaries.dtype and values.dtype.kind == boundaries.dtype.kind == "f":
@@ -239,14 +238,10 @@ def _isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool =
 
 
 def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    from ...kernels.histogram import bincount
-
     return bincount(x, weights, minlength)
 
 
 def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    from ...kernels.histogram import histc
-
     return histc(x, bins, min, max)
 
 
