@@ -92,6 +92,7 @@ def _check_structure(value: Any, shape: Any, path: str) -> None:
     if len(value) != len(shape):
         raise _mismatch(path, f"has {len(value)} elements", f"has {len(shape)} elements")
     if isinstance(value, dict):
+        assert isinstance(shape, dict)
         if value.keys() != shape.keys():
             raise _mismatch(path, f"has keys {list(value)}", f"has keys {list(shape)}")
         for key, child in value.items():

@@ -107,8 +107,8 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
             if not i:
                 places[:] = [[shared_base(builder, at(builder, each, offset)) for each in side]
                              for side in (left, right)]
-            here = [[inside_array(builder, each, i * lanes * size) for each in side] for side in places]
-            return products(*here, before, False)
+            of_left, of_right = ([inside_array(builder, each, i * lanes * size) for each in side] for side in places)
+            return products(of_left, of_right, before, False)
 
         places: list[list[Any]] = []
         unroll = WASM_STEPS if target.host().is_wasm else 1
