@@ -426,3 +426,12 @@ def test_binary_operators(name):
     leaf = x.clone().requires_grad_()
     if found.is_floating_point():
         assert call(leaf, y).grad_fn is not None
+
+
+def test_programs_without_kernels_compile_nothing():
+    import subprocess
+
+    code = ("import sys, flambeau as torch; x = torch.ones(4, 4)\n"
+            "for _ in range(100): x + x, x - 1, x.t(), x.view(-1), x.unsqueeze(0), x.sum(), x.softmax(1), x.half()\n"
+            "assert 'llvmlite' not in sys.modules and 'flambeau._tensor.fastpath.known_calls' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -36,7 +36,7 @@ from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 from .inside_transforms import NEVER, binary_inside, unary_inside
 from .repeated_calls import launched
-from .repeated_layouts import MOST, SMALL_KERNELS, KnownCalls, Launches, launch_by
+from .repeated_layouts import LEARNED, MOST, SMALL_KERNELS, KnownCalls, Launches, launch_by
 from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray
@@ -72,8 +72,6 @@ class _ScalarArrays(dict):
 _float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
-#: every so many calls that are neither recorded nor known, one becomes known
-LEARNED = 16
 _NO_NAMES: dict[str, Any] = {}
 #: larger than the size of any array
 _NO_LIMIT = 1 << 62
@@ -371,7 +369,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
-            if not next(misses) % LEARNED:
+            if SMALL_KERNELS[0] and not next(misses) % LEARNED:
                 learn((input, other), (a, b), r)
             return result
         if not records_fast:
@@ -475,7 +473,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
-            if not next(misses) % LEARNED:
+            if SMALL_KERNELS[0] and not next(misses) % LEARNED:
                 learn((input, other), (a, b), r, True)
             return result
         node = OpNode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from itertools import permutations
+from itertools import count, permutations
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...modes import active_transforms, special
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
-from .repeated_layouts import KnownCalls
+from .repeated_layouts import LEARNED, KnownCalls
 
 ndarray = np.ndarray
 #: past the checks of arrays in a device's memory
@@ -81,6 +81,36 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`known_views` of a function that makes views as quickly itself, except for those that generated code makes."""
+    known_calls, calls = KnownCalls(), count(1)
+    enter: Any = None
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal enter
+        if enter is not None:
+            result = enter(args, kwargs)
+            if result is not None and result is not False:
+                return result
+        result = function(*args, **kwargs)
+        if SMALL_KERNELS[0] and not next(calls) % LEARNED and _can_be_known(args, kwargs) and _makers(args[0], result):
+            enter = known_calls.add_views(args[0], args[1:], result)
+        return result
+
+    return call
+
+
+def _can_be_known(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call has a plain tensor that requires no gradients here, and integers."""
+    if kwargs or not args or special[0] or active_transforms[0]:
+        return False
+    source = args[0]
+    return (source.__class__ is Tensor or source.__class__ is Parameter) and source._array.__class__ is ndarray and (
+        _INTS.issuperset(map(type, args[1:]))) and source._counter is not INFERENCE and source._view_steps is None and (
+        not source._inference and not (source._requires_grad and _grad_enabled()))
 
 
 def view_of(source: Tensor, array: ndarray, multi: bool) -> Tensor:
@@ -184,4 +214,4 @@ def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
         address(a[picked]) == address(view)) else None
 
 
-__all__ = ["array_maker", "known_views", "view_launch", "view_of"]
+__all__ = ["array_maker", "known_views", "view_launch", "view_of", "views_by_code"]

@@ -23,6 +23,8 @@ F64 = np.dtype(np.float64)
 MOST = 16384
 #: calls with one layout before its launch is planned, and calls that compare its results
 CALLS, PROOFS = 24, 4
+#: where calls are not counted by layout: every so many that are neither recorded nor known, one becomes known
+LEARNED = 16
 #: operators with positional parameters that have launches for small arrays
 SMALL = frozenset(("cumsum", "cumprod", "softmax", "log_softmax", "logsumexp", "var", "std"))
 #: operators that are not elementwise, and have launches
@@ -168,5 +170,5 @@ def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any])
     return None if launch is None else (launch, tuple(values.values()))
 
 
-__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS", "KnownCalls",
-           "Launches", "consider_with_parameters", "launch_by", "launch_or_limit"]
+__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "LEARNED", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS",
+           "KnownCalls", "Launches", "consider_with_parameters", "launch_by", "launch_or_limit"]

@@ -23,7 +23,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.interception import notify_operator
 from ..dispatch.public_functions import public_function
-from ..fastpath.known_views import known_views
+from ..fastpath.known_views import known_views, views_by_code
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.dispatch import is_on_accelerator
@@ -120,7 +120,7 @@ def _view_of_memory(self: Tensor, dtype: Any) -> Tensor:
     return out
 
 
-@known_views
+@views_by_code
 def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """A view with another shape, or with the memory interpreted as another dtype.
 
@@ -173,7 +173,7 @@ def reshaped(input: Tensor, shape: Any) -> Tensor:
     return reshape(input, shape)
 
 
-@known_views
+@views_by_code
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The elements in another shape: a view where the strides permit it, else a copy.
 
@@ -238,7 +238,7 @@ def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
         raise
 
 
-@known_views
+@views_by_code
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` merged into one.
 
@@ -400,7 +400,7 @@ def _one_by_one(input: Tensor, dims: tuple[Any, ...], axis: Any, of_method: bool
 squeeze = _squeezing(of_method=False)
 
 
-@known_views
+@views_by_code
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """The tensor with a new dimension of size 1 at `dim`.
 
@@ -433,7 +433,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # ----- order of dimensions ---------------------------------------------------------------
 
 
-@known_views
+@views_by_code
 def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
     """The tensor with two dimensions swapped, a view.
 
@@ -464,7 +464,7 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
 swapaxes = swapdims = transpose
 
 
-@known_views
+@views_by_code
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, a view; a vector unchanged.
 
@@ -487,7 +487,7 @@ def t(input: Tensor) -> Tensor:
         return apply(REGISTRY["t"], [input])
 
 
-@known_views
+@views_by_code
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The tensor with its dimensions in another order, a view.
 
