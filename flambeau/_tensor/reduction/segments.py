@@ -46,8 +46,6 @@ def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, 
     tensor([3., 3.])
     """
     axis = wrap_dim(axis, data._array.ndim)
-    if not data.numel():
-        raise RuntimeError("segment_reduce(): Expected data to have at least one element")
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
@@ -62,6 +60,9 @@ def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, 
     if axis != lengths._array.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
     if not unsafe and offsets is None:
+        if not lengths.numel():
+            raise RuntimeError("min(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                               "reduction dim with the 'dim' argument.")
         if _any(lengths < 0):
             raise RuntimeError("lengths contains negative value!")
         if _any(lengths.sum(-1) != data._array.shape[axis]):

@@ -17,7 +17,7 @@ _UFUNCS: dict[str, Any] = {"sum": np.add, "mean": np.add, "prod": np.multiply, "
 
 def _segments(lengths: Any) -> Iterator[tuple[int, int, slice]]:
     """(row, segment, its slice of the data) for all segments."""
-    for row, sizes in enumerate(lengths.reshape(-1, lengths.shape[-1])):
+    for row, sizes in enumerate(lengths.reshape(prod(lengths.shape[:-1]), lengths.shape[-1])):
         start = 0
         for i, size in enumerate(sizes.tolist()):
             yield row, i, slice(start, start + size)
