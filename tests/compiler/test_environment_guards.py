@@ -1027,6 +1027,9 @@ def guarded_state():
         "a ChainMap": (lambda x: x * chain["k"], [lambda: table.update(k=3.0)]),
         "the environment": (lambda x: x * float(os.getenv("SCALE_OF_A_TEST")),
                             [lambda: os.environ.update(SCALE_OF_A_TEST="3")]),
+        "the working directory": (lambda x: x * len(os.getcwd()), [lambda: os.chdir("/")]),
+        "the recursion limit": (lambda x: x * sys.getrecursionlimit(), [lambda: sys.setrecursionlimit(2345)]),
+        "the switch interval": (lambda x: x * sys.getswitchinterval(), [lambda: sys.setswitchinterval(0.002)]),
         "an attribute of a tensor": (lambda x: x * marked.k, [lambda: setattr(marked, "k", 3.0)]),
         "an attribute of a function": (marked_function, [lambda: setattr(marked_function, "k", 3.0)]),
         "an import inside": (imported, [lambda: setattr(module, "k", 3.0)]),
@@ -1036,12 +1039,16 @@ def guarded_state():
 
 @pytest.mark.parametrize("name", guarded_state())
 def test_guarded_reads(name):
+    folder, limit, interval = os.getcwd(), sys.getrecursionlimit(), sys.getswitchinterval()
     try:
         function, changes = guarded_state()[name]
         assert programs(right(function, changes)) >= 1
     finally:
         sys.modules.pop("settings_of_a_test", None)
         os.environ.pop("SCALE_OF_A_TEST", None)
+        os.chdir(folder)
+        sys.setrecursionlimit(limit)
+        sys.setswitchinterval(interval)
 
 
 def side_effects():

@@ -111,12 +111,12 @@ def tensor_properties(tensor: Any) -> tuple[Any, ...]:
 
 
 def query(thing: Any) -> Any:
-    """Return the content of a weak reference, context variable, lru_cache (its counters), setting or buffer."""
+    """Return the content of a weak reference, context variable, lru_cache (its counters) or buffer, or of what asks."""
     if isinstance(thing, weakref.ref):
         return thing()
     if isinstance(thing, contextvars.ContextVar):
         return thing.get(MISSING)
-    if isinstance(thing, types.FunctionType):
+    if isinstance(thing, (types.FunctionType, types.BuiltinFunctionType)):
         return thing()
     if not isinstance(thing, LRU_CACHE):
         return bytes(memoryview(thing))

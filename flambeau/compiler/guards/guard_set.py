@@ -80,6 +80,9 @@ MAX_VISITED_ENTRIES = 200_000
 _BUFFER_MODULES = frozenset({"array", "ctypes", "_ctypes", "mmap"})
 #: by name, getters of process-wide settings
 _SWITCHES = {name: getattr(switches, name) for name in switches.__all__ if name.startswith(("get_", "are_", "is_"))}
+#: functions of Python's library that return state of the process, by name
+_PROCESS_STATE: dict[str, Any] = {each.__name__: each for each in (
+    os.getcwd, sys.getrecursionlimit, sys.getswitchinterval)}
 _TOO_MANY = "the function may depend on too many things outside, of lists and dicts on all their entries"
 _UNKNOWN = "an iterator, whose next item cannot be guarded"
 
@@ -126,8 +129,9 @@ class GuardSet:
         self.names = frozenset(names | self._optional)
         self.user_attributes = frozenset(
             name for name in self._optional if not (name.startswith("_") or hasattr(Tensor, name)))
-        for name in names & _SWITCHES.keys():
-            self._add(QUERY, _SWITCHES[name], None, _SWITCHES[name](), name)
+        for functions in (_SWITCHES, _PROCESS_STATE):
+            for name in names & functions.keys():
+                self._add(QUERY, functions[name], None, functions[name](), name)
         if "getenv" in names:
             self._pending.append((os.environ, "os.environ"))
         for code, space in hook.codes.values():
