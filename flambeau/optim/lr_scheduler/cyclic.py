@@ -251,7 +251,7 @@ class OneCycleLR(LRScheduler):
     def _anneal(self, start: Any, end: Any, pct: float) -> Any:
         kind = getattr(self, "_anneal_func_type", None)
         if kind is None:  # from a state of PyTorch before 2.0, which holds the function
-            return self.anneal_func(start, end, pct)
+            return self.__dict__["anneal_func"](start, end, pct)
         return (self._annealing_linear if kind == "linear" else self._annealing_cos)(start, end, pct)
 
     @staticmethod
