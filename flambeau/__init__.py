@@ -131,14 +131,15 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "SymBool", "SymFloat", "SymInt", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min",
     "sym_not", "sym_sum",
 ), "environment.symbolic"), **dict.fromkeys((
-    "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+    "_assert", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
     "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
 ), "environment.checks"),
+         **dict.fromkeys(("_assert_async", "sym_constrain_range", "sym_constrain_range_for_size"),
+                         "_library.assertion_operators"),
          "TypedStorage": "storage", "UntypedStorage": "storage", "cond": "_higher_order_ops",
          "while_loop": "_higher_order_ops", "GradScaler": "amp", "lobpcg": "autograd.lobpcg",
          "set_anomaly_enabled": "engine.anomaly_mode",
-         "sym_sqrt": "environment.symbolic", "sym_constrain_range": "environment.symbolic",
-         "sym_constrain_range_for_size": "environment.symbolic",
+         "sym_sqrt": "environment.symbolic",
          **dict.fromkeys(_OF_OTHER_BACKENDS, "environment.other_backends"), **dict.fromkeys((
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
     "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt8Storage", "QInt32Storage",

@@ -168,7 +168,10 @@ C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfl
            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
            "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
            "uint64": "unsigned long", "complex32": "c10::complex<c10::Half>",
-           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+           **{name: f"c10::{name.capitalize()}" for name in (
+               "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+               "float4_e2m1fn_x2")}}
 
 _default = float32
 

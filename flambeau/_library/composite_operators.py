@@ -10,6 +10,7 @@ from .._tensor import foreach, functions
 from ..nn import functional as F
 from ..nn import recurrent
 from ..ops.schemas import aten_names, aten_overloads
+from .assertion_operators import KERNELS as ASSERTIONS
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -68,19 +69,6 @@ def _upsample_vec(mode: str) -> Callable[..., Any]:
             input, output_size, None if scale_factors is None else tuple(scale_factors), mode)
     return lambda input, output_size, align_corners, scale_factors: F.interpolate(
         input, output_size, None if scale_factors is None else tuple(scale_factors), mode, align_corners)
-
-
-def _assert_tensor_metadata(a: Any, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None,
-                            layout: Any = None) -> None:
-    """Check what is known of a tensor.
-
-    Raises:
-        RuntimeError: it has another dtype, shape, layout or device.
-    """
-    for name, expected, actual in (("Size", size, list(a.shape)), ("Stride", stride, list(a.stride())),
-                                   ("dtype", dtype, a.dtype), ("layout", layout, a.layout)):
-        if expected is not None and (list(expected) if isinstance(expected, (tuple, list)) else expected) != actual:
-            raise RuntimeError(f"Tensor {name.lower()} mismatch! Expected: {expected}, Got: {actual}")
 
 
 def _to_options(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
@@ -151,7 +139,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
         ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
         ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
     **{f"aten._upsample_nearest_exact{d}d.vec": _upsample_vec("nearest-exact") for d in (1, 2, 3)},
-    "aten._assert_tensor_metadata.default": _assert_tensor_metadata, "aten.to.dtype_layout": _to_options,
+    **ASSERTIONS, "aten.to.dtype_layout": _to_options,
     "aten.dropout_.default": _dropout_, "aten.alpha_dropout_.default": lambda self, p, train: F.alpha_dropout(
         self, p, train, inplace=True),
     "aten.feature_dropout.default": lambda self, p, train: F.dropout2d(self, p, train),

@@ -70,18 +70,5 @@ def _assert(condition: Any, message: str) -> None:
     assert condition, message
 
 
-def _assert_async(input: Any, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """Raise an error if a tensor of one element is zero.
-
-    Raises:
-        RuntimeError: it is zero, or has not one element.
-    """
-    if input.numel() != 1:
-        raise RuntimeError("Boolean value of Tensor with " + ("no values" if not input.numel() else
-                           "more than one value") + " is ambiguous")
-    if not bool(input.item()):
-        raise RuntimeError(message)
-
-
-__all__ = ["_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+__all__ = ["_assert", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
            "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with"]

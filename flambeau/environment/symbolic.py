@@ -149,26 +149,5 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
-def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Check that a number is in a range.
-
-    Raises:
-        RuntimeError: it is not.
-
-    >>> import flambeau as torch
-    >>> torch.sym_constrain_range(3, min=1, max=5)
-    """
-    low, high = -2 ** 63 if min is None else min, 2 ** 63 - 1 if max is None else max
-    if high < low:
-        raise RuntimeError(f"Max value to constrain_range must be greater than or equal to min value: got min={low}, "
-                           f"max={high}")
-    if not low <= size <= high:
-        raise RuntimeError(f"Invalid value range for {size} between [{low}, {high}].")
-
-
-sym_constrain_range_for_size = sym_constrain_range
-
-
-__all__ = ["SymBool", "SymFloat", "SymInt", "sym_constrain_range",
-           "sym_constrain_range_for_size", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max",
+__all__ = ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max",
            "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
