@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import GeneratorType
 from typing import Any
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+
+#: what the functions here take: programs annotate their own with it
+_tensor_or_tensors = Tensor | Iterable[Tensor]
+
+
+def _no_grad(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without recording, with its name and signature: programs decorate their own clipping with it."""
+    return no_grad()(func)
 
 
 def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
