@@ -17,6 +17,7 @@ from ..dispatch.promotion import result_type
 from ..dispatch.public_functions import inplace_function, public_function
 from ..fastpath.repeated_calls import launched, repeated, repeated_in_place
 from ..fastpath.unary_with_parameters import positional_parameters
+from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
 __all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
@@ -349,6 +350,8 @@ def square(input: Tensor, *, out: Any = None) -> Tensor:
     >>> torch.square(torch.tensor([-2., 3.]))
     tensor([4., 9.])
     """
+    if not isinstance(input, Tensor):  # a number would be one of `pow`
+        return with_other_object(AttributeError("_array"), square, (input,))
     return pow(input, 2, out=out)
 
 
