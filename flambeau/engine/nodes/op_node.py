@@ -23,7 +23,6 @@ from ..saved.version_counters import WRITES
 from ..tensor_interface import layer
 from .fused_backward import FUSED, with_history
 from .node import FREED_MESSAGE, Node, NodeType, check_gradient_shape
-from .saved_attributes import names_of_saved_tensors, saved_attribute, saved_attribute_names
 
 
 class _Freed:
@@ -162,6 +161,8 @@ class OpNode(Node):
 
     def _first_modified_output(self, saved: Sequence[Any], versions: tuple[int, ...] | None, start: int) -> str:
         """`_first_modified` for saved outputs."""
+        from .saved_attributes import names_of_saved_tensors
+
         names = names_of_saved_tensors(self)[start:]
         for _, i in sorted(zip(names, range(len(saved)), strict=True)):
             array, counter = saved[i]
@@ -172,6 +173,8 @@ class OpNode(Node):
 
     def _first_modified(self, saved: tuple[Any, ...], versions: tuple[int, ...] | None) -> str:
         """The error message for saved inputs that were modified: that of the first by name, as in PyTorch."""
+        from .saved_attributes import names_of_saved_tensors
+
         found = []
         for i, name in enumerate(names_of_saved_tensors(self)[: len(saved) - len(self.plan.saved_outputs)]):
             counter = getattr(saved[i], "_counter", None)
@@ -333,6 +336,8 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
+            from .saved_attributes import saved_attribute  # which only readers of attributes need
+
             return saved_attribute(self, name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
@@ -404,6 +409,8 @@ class OpNode(Node):
         self.run = None  # specialised rules read arrays
 
     def __dir__(self) -> list[str]:
+        from .saved_attributes import saved_attribute_names
+
         return sorted([*object.__dir__(self), *saved_attribute_names(self)])
 
     @property
