@@ -13,8 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-import flambeau
-
+from ... import config
 from ...runtime import target as compilation_target
 from .errors import ExportError
 from .jobs import VariantCode, VariantJob
@@ -55,7 +54,7 @@ def compile_variants(
 def _start(variant: Variant, job: VariantJob) -> subprocess.Popen[bytes]:
     environment = os.environ | {"FLAMBEAU_TARGET": json.dumps(variant.host)}
     # where `import torch` means flambeau, classes have names of torch, also in pickles
-    alias = ["alias"] if getattr(sys.modules.get("torch"), "__spec__", None) is flambeau.__spec__ else []
+    alias = [] if config.prepare_child is None else ["alias"]
     process = subprocess.Popen(
         [sys.executable, "-m", "flambeau.export.aot.worker", *alias],
         stdin=subprocess.PIPE,
