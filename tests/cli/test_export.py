@@ -85,8 +85,9 @@ def test_a_module_with_a_dynamic_batch(commands):
 def test_another_target(name, tmp_path):
     """Classes are pickled for the compiler's process by names that it finds, whatever the script calls the package."""
     (tmp_path / "train.py").write_text(f"import {name}\n\nmodel = torch.nn.Linear(4, 3)\n")
-    command = [sys.executable, "-m", "flambeau", "export", "train.py:model", "--example", "float32[2, 4]", "-o", "net.wasm"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    arguments = ["train.py:model", "--example", "float32[2, 4]", "-o", "net.wasm"]
+    done = subprocess.run([sys.executable, "-m", "flambeau", "export", *arguments], cwd=tmp_path, capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "net.wasm").read_bytes().startswith(b"\0asm")
 
