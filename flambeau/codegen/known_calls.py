@@ -43,8 +43,10 @@ _OF_NUMPY = ("new_array", "set_base")
 
 #: words of an entry before its arguments: numbers of arguments by position, by name, of tensors; the object that owns
 #: the entry and what it refers to; the class of the tuple of several results, or 0; the number of steps, where they
-#: begin, and the number of the value that is the result; 0, or where views of the first tensor are described
-(BY_POSITION, BY_NAME, TENSOR_COUNT, OWNER, SEVERAL, STEP_COUNT, FIRST_STEP, RESULT, VIEWS, ARGUMENTS) = range(10)
+#: begin, and the number of the value that is the result; 0, or where views of the first tensor are described; 0 where
+#: nothing is recorded even if a tensor requires gradients
+(BY_POSITION, BY_NAME, TENSOR_COUNT, OWNER, SEVERAL, STEP_COUNT, FIRST_STEP, RESULT, VIEWS, DIFFERENTIABLE,
+ ARGUMENTS) = range(11)
 #: words of views: their number, 0 for one that is not in a tuple; of each its offset, rank, shape, strides
 VIEW_COUNT, FIRST_VIEW = 0, 1
 #: kinds of arguments: a constant [0, object]; a tensor [1, dtype, rank, shape..., strides...]; a tensor that was given
@@ -578,7 +580,7 @@ def _generate(slots: dict[str, int]) -> str:
                     b.branch(after)
                 b.store(at(b, words, 8), here)
                 compare(b.load(value, typ=POINTER))
-            with b.if_then(b.icmp_signed("!=", word(b, state, 1), i64(0))):
+            with b.if_then(b.icmp_signed("!=", b.and_(word(b, state, 1), word(b, entry, DIFFERENTIABLE)), i64(0))):
                 e.call("PyContextVar_Get", I32, e.object("grad_mode"), _NULL, mode)
                 enabled = b.load(mode, typ=POINTER)
                 e.release(enabled)

@@ -436,3 +436,63 @@ def test_programs_without_kernels_compile_nothing():
             "for _ in range(100): x + x, x - 1, x.t(), x.view(-1), x.unsqueeze(0), x.sum(), x.softmax(1), x.half()\n"
             "assert 'llvmlite' not in sys.modules and 'flambeau._tensor.fastpath.known_calls' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _frames(call):
+    """The names of the Python functions that a call runs after it became known, and its result."""
+    for _ in range(MANY * LEARNED):
+        call()
+    names = []
+    sys.setprofile(lambda frame, event, _: event == "call" and names.append(frame.f_code.co_name))
+    result = call()
+    sys.setprofile(None)
+    return names, result
+
+
+@pytest.mark.parametrize("name", ["isnan", "logical_not", "signbit", "eq", "gt", "isfinite"])
+def test_calls_without_derivative_are_known_where_tensors_require_gradients(name):
+    x, y = _random(4, 6).requires_grad_(), _random(4, 6, seed=1).requires_grad_()
+    arguments = (x, y) if name in ("eq", "gt") else (x,)
+    function = getattr(torch, name)
+    names, result = _frames(lambda: function(*arguments))
+    assert set(names) <= {"<lambda>", "call", "classify", "operate"}
+    assert (result.requires_grad, result.grad_fn, result.is_leaf) == (False, None, True)
+    assert torch.equal(result, function(*(each.detach().double() for each in arguments)))
+
+
+def test_any_and_all_of_tensors_that_require_gradients():
+    x = _random(4, 6).requires_grad_()
+    for function in (torch.any, torch.all, torch.argmax, torch.argmin):
+        expected = function(x.detach().double(), 1)
+        for _ in range(MANY):
+            result = function(x, 1)
+        assert torch.equal(result, expected)
+        assert not result.requires_grad
+
+
+@pytest.mark.parametrize("name", ["sqrt", "abs", "neg"])
+def test_operators_that_numpy_computes_in_one_pass_are_known(name):
+    x, function = _random(4, 6).abs(), getattr(torch, name)
+    expected = function(x.double()).float()
+    names, result = _frames(lambda: function(x))
+    assert names == ["<lambda>", name if name in names else "call"]
+    assert torch.equal(result, expected)
+    leaf = x.clone().requires_grad_()
+    assert type(function(leaf).grad_fn).__name__ == f"{name.capitalize()}Backward0"
+    with torch.no_grad():
+        assert not function(leaf).requires_grad
+    transposed = function(x.t())
+    assert transposed.stride() == x.t().stride()
+
+
+def test_kernels_that_are_switched_off_leave_known_calls():
+    function, calls = _counting()
+    x, y = _random(4, 4), _random(4, 4, seed=1)
+    _known(function, x, y, 0.25)
+    calls.clear()
+    SMALL_KERNELS[0] = False
+    try:
+        function(x, y, 0.25)
+    finally:
+        SMALL_KERNELS[0] = True
+    assert len(calls) == 1

@@ -198,9 +198,9 @@ def public_function(op: Op) -> Callable[..., Any]:
             call = parameter_function(op, call, seen)
         if call is general and not op.variadic and op.name != "pow" and (
                 op.name in LAUNCHED or (op.kind == ELEMENTWISE and op.n_outputs == 1)):
-            call = repeated(call)
+            call = repeated(call, differentiable=op.differentiable)
         elif op.kind not in (ELEMENTWISE, VIEW) and not op.variadic and "generator" not in op.params:
-            call = launched(call)
+            call = launched(call, op.differentiable)
         elif op.kind == VIEW and len(op.inputs) == 1 and not op.variadic:
             call = known_views(call)
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up

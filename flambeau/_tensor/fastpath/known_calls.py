@@ -32,14 +32,18 @@ _SLOTS = ("_array", "_requires_grad", "_output_nr", "_node", "_grad", "_counter"
 class CallTable:
     """The known calls of one function.
 
+    Args:
+        differentiable: whether a call is recorded if one of its tensors requires gradients.
+
     Attributes:
         enter: `enter(args, kwargs)`: the result; None where the call is not known, or computes nothing; False where it
             would be recorded. None before there is an entry.
     """
 
-    __slots__ = ("_block", "_entries", "_full", "_next", "_refused", "_table", "enter")
+    __slots__ = ("_block", "_differentiable", "_entries", "_full", "_next", "_refused", "_table", "enter")
 
-    def __init__(self) -> None:
+    def __init__(self, differentiable: bool = True) -> None:
+        self._differentiable = differentiable
         self.enter: Callable[..., Any] | None = None
         self._entries: list[list[Any]] = []
         self._refused: set[Any] = set()
@@ -54,7 +58,7 @@ class CallTable:
             several: the class of the results, where `launch` returns a tuple of arrays, not one.
             constants: what is passed to it after the arrays.
         """
-        return self._add(launch, lambda: _entry(args, kwargs, launch, several, constants))
+        return self._add(launch, lambda: _entry(args, kwargs, launch, several, constants, self._differentiable))
 
     def add_views(self, source: Tensor, args: tuple[Any, ...], result: Any) -> Callable[..., Any] | None:
         """Add a call `(source, *args)` whose result is a view of the source, or a tuple of views."""
@@ -123,7 +127,7 @@ def _fields() -> list[int]:
 
 
 def _entry(args: tuple[Any, ...], kwargs: dict[str, Any], launch: Callable[..., Any],
-           several: Any, constants: tuple[Any, ...]) -> list[Any] | None:
+           several: Any, constants: tuple[Any, ...], differentiable: bool) -> list[Any] | None:
     """An entry: its words, and what they refer to; None where the call cannot be one."""
     from ...codegen import known_calls as code
 
@@ -143,7 +147,7 @@ def _entry(args: tuple[Any, ...], kwargs: dict[str, Any], launch: Callable[..., 
         return None
     first = code.ARGUMENTS + len(words)
     head = (len(args), len(kwargs), len(arrays), id(owner), 0 if several is None else id(several), len(steps), first,
-            len(arrays) + result, 0)
+            len(arrays) + result, 0, int(differentiable))
     owner[0] = np.array([*head, *words, *described], np.int64)
     return owner
 
@@ -165,7 +169,7 @@ def _views_entry(source: Tensor, args: tuple[Any, ...], result: Any) -> list[Any
             return None
         described += (address(b) - address(a), b.ndim, *b.shape, *b.strides)
     first = code.ARGUMENTS + len(words)
-    owner[0] = np.array([1 + len(args), 0, 1, id(owner), 0, 0, 0, 0, first, *words, *described], np.int64)
+    owner[0] = np.array([1 + len(args), 0, 1, id(owner), 0, 0, 0, 0, first, 1, *words, *described], np.int64)
     return owner
 
 

@@ -35,18 +35,19 @@ _VOID, _BFLOAT16 = np.dtype("V1").num, -1
 observing = [0]
 
 
-def repeated(function: Callable[..., Any], records: bool = True) -> Callable[..., Any]:
+def repeated(function: Callable[..., Any], records: bool = True, differentiable: bool = True) -> Callable[..., Any]:
     """A function that applies operators to its arguments, with launches for calls that come again and again.
 
     What it applies may depend on values only where an operator raises.
 
     Args:
         records: whether calls that are recorded have launches, too; False where the function has a fast path for them.
+        differentiable: False where no call is recorded, whatever requires gradients.
     """
     launches = Launches()
     find = launches.single.get
     observed: dict[Any, Any] = {}
-    known_calls = KnownCalls()
+    known_calls = KnownCalls(differentiable)
     enter: Any = None
 
     @functools.wraps(function)
@@ -59,11 +60,13 @@ def repeated(function: Callable[..., Any], records: bool = True) -> Callable[...
                     return result
                 if not records:
                     return function(*args, **kwargs)
-        elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
-            return function(*args, **kwargs)
-        if not SMALL_KERNELS[0]:
+            elif not SMALL_KERNELS[0]:
+                return function(*args, **kwargs)
+        elif not SMALL_KERNELS[0]:
             if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
+            return function(*args, **kwargs) if kwargs else function(*args)
+        elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
             return function(*args, **kwargs)
         if special[0] or active_transforms[0] or determinism[0] or (inference_used[0] and _inferring()):
             return function(*args, **kwargs)
@@ -104,7 +107,7 @@ def repeated(function: Callable[..., Any], records: bool = True) -> Callable[...
                 ids = list(map(id, tensors))
                 parts += map(ids.index, ids)
         if mask:
-            if not _grad_enabled():
+            if not differentiable or not _grad_enabled():
                 mask = 0
             elif not records or inference_used[0]:  # tensors of inference mode may not be saved
                 return function(*args, **kwargs)
@@ -154,9 +157,9 @@ def repeated(function: Callable[..., Any], records: bool = True) -> Callable[...
     return call
 
 
-def launched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`repeated`, for calls that are not recorded."""
-    return repeated(function, records=False)
+def launched(function: Callable[..., Any], differentiable: bool = True) -> Callable[..., Any]:
+    """`repeated`, for calls that are not recorded: none of those of a function that is not differentiable."""
+    return repeated(function, records=not differentiable, differentiable=differentiable)
 
 
 def repeated_in_place(function: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:

@@ -101,18 +101,23 @@ class Launches:
 
 
 class KnownCalls:
-    """The known calls of one function (`known_calls.CallTable`), which are imported with the first."""
+    """The known calls of one function (`known_calls.CallTable`), which are imported with the first.
 
-    __slots__ = ("_table",)
+    Args:
+        differentiable: whether a call is recorded if one of its tensors requires gradients.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_differentiable", "_table")
+
+    def __init__(self, differentiable: bool = True) -> None:
+        self._differentiable = differentiable
         self._table: Any = None
 
     def _found(self) -> Any:
         if self._table is None:
             from .known_calls import CallTable
 
-            self._table = CallTable()
+            self._table = CallTable(self._differentiable)
         return self._table
 
     def add(self, *args: Any, **options: Any) -> Callable[..., Any] | None:

@@ -298,7 +298,7 @@ def _bool_reduction(name: str, reduce: Any) -> Any:
     return call
 
 
-all, any = launched(_bool_reduction("all", _all)), launched(_bool_reduction("any", _any))
+all, any = launched(_bool_reduction("all", _all), False), launched(_bool_reduction("any", _any), False)
 
 
 @launched
@@ -351,8 +351,7 @@ def _arg_extremum(name: str) -> Any:
     return call
 
 
-argmax = launched(_arg_extremum("argmax"))
-argmin = launched(_arg_extremum("argmin"))
+argmax, argmin = launched(_arg_extremum("argmax"), False), launched(_arg_extremum("argmin"), False)
 
 
 # ----- var, std -----------------------------------------------------------------------------------

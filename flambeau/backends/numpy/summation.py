@@ -148,6 +148,8 @@ def _mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> 
         x = dtypes.cast(x, dtype.numpy)
     if dim is None:
         return sum_axes(x, None, keepdim) / x.dtype.type(x.size)
+    if dim.__class__ is int and x.size <= BLOCK and -x.ndim <= dim < x.ndim:
+        return _add(x, dim, None, None, keepdim) / x.dtype.type(x.shape[dim])
     axes = axes_of(dim, x.ndim)
     count = prod([x.shape[a] for a in axes]) if axes.__class__ is tuple else reduced_count(x.shape, axes)
     return sum_axes(x, axes, keepdim) / x.dtype.type(count)
