@@ -204,6 +204,8 @@ def get_default_dtype() -> dtype:
     return _default
 
 
+#: [whether the default dtype is another one than float32]
+other_default = [False]
 #: called when the default dtype is set
 default_observers: list[Callable[[], None]] = []
 
@@ -231,6 +233,7 @@ def set_default_dtype(d: dtype) -> None:
     if d in EIGHT_BITS:
         raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
     _default = d
+    other_default[0] = d is not float32
     for function in default_observers:
         function()
 

@@ -28,10 +28,10 @@ ENTRIES, COUNT = 0, 1
 #: then objects
 OBJECTS = ("tensor", "parameter", "ndarray", "tuple", "float", "int", "str", "none", "false", "true", "zero",
            "grad_mode", "inference", "exception", "_view_steps", "_creation", "no_grad", "multi", "register_view",
-           "new_tuple")
-#: then lists whose one item must be false, one whose item must be True, and one whose item says whether a thread may be
-#: in inference mode
-CLEAR, SET, ASK = 3, 1, 1
+           "new_tuple", "size")
+#: then lists whose first item must be false or None, the last two of which are the table's own; one whose item must be
+#: True; and one whose item says whether a thread may be in inference mode
+CLEAR, SET, ASK = 5, 1, 1
 #: then functions of CPython's API, and of NumPy's
 _FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyObject_Vectorcall", "PyType_GenericAlloc", "PyContextVar_Get",
               "PyObject_RichCompareBool", "PyDict_Next", "PyDict_Size", "PyErr_ExceptionMatches", "PyErr_Clear",
@@ -50,8 +50,8 @@ _OF_NUMPY = ("new_array", "set_base")
 #: words of views: their number, 0 for one that is not in a tuple; of each its offset, rank, shape, strides
 VIEW_COUNT, FIRST_VIEW = 0, 1
 #: kinds of arguments: a constant [0, object]; a tensor [1, dtype, rank, shape..., strides...]; a tensor that was given
-#: before [2, its number]
-CONSTANT, TENSOR, AGAIN = 0, 1, 2
+#: before [2, its number]; a list or a tuple with tensors [3, class, length, words of each item...]
+CONSTANT, TENSOR, AGAIN, SEQUENCE = range(4)
 #: words of a step before its sources: its length; the function; the number of its arguments; 0 where its value is what
 #: it returns, or 1 and more: the number of the new array that is it
 STEP_LENGTH, FUNCTION, SOURCE_COUNT, FILLS, FIRST_SOURCE = range(5)
@@ -141,7 +141,7 @@ def _emit_equality(module: ir.Module) -> ir.Function:
     with b.if_then(b.or_(e.same(kind, e.object("int")), e.same(kind, e.object("str")))):
         found = e.call("PyObject_RichCompareBool", I32, left, right, ir.Constant(I32, _EQUAL))
         b.ret(b.icmp_signed("==", found, ir.Constant(I32, 1)))
-    with e.unless(e.same(kind, e.object("tuple"))):
+    with e.unless(b.or_(e.same(kind, e.object("tuple")), e.same(kind, e.object("size")))):
         b.ret(no)
     lengths = [b.load(at(b, each, object_layout.LENGTH), typ=I64) for each in (left, right)]
     with e.unless(b.icmp_signed("==", *lengths)):
@@ -169,6 +169,27 @@ def _emit_match(module: ir.Module, equal: ir.Function, slots: dict[str, int]) ->
         with e.unless(b.call(equal, [block, given, e.pointer(words, 8)])):
             b.ret(i64(0))
         b.ret(i64(2))
+    with b.if_then(b.icmp_signed("==", word(b, words, 0), i64(SEQUENCE))):
+        with e.unless(e.same(e.class_of(given), e.pointer(words, 8))):
+            b.ret(i64(0))
+        length = word(b, words, 2)
+        with e.unless(b.icmp_signed("==", b.load(at(b, given, object_layout.LENGTH), typ=I64), length)):
+            b.ret(i64(0))
+        items, used = _memory(b, POINTER), _memory(b, I64)
+        with b.if_else(e.same(e.pointer(words, 8), e.object("tuple"))) as (inside, outside):
+            with inside:
+                b.store(at(b, given, object_layout.ITEMS), items)
+            with outside:
+                b.store(e.pointer(given, object_layout.LIST_ITEMS), items)
+        b.store(i64(3), used)
+        with loop(b, i64(0), length) as i:
+            so_far = b.load(used, typ=I64)
+            more = b.call(function, [block, e.pointer(b.load(items, typ=POINTER), b.mul(i, i64(8))),
+                                     at(b, words, b.mul(so_far, i64(8))), tensors, values, state])
+            with b.if_then(b.icmp_signed("==", more, i64(0))):
+                b.ret(i64(0))
+            b.store(b.add(so_far, more), used)
+        b.ret(b.load(used, typ=I64))
     with b.if_then(b.icmp_signed("==", word(b, words, 0), i64(AGAIN))):
         first = b.mul(word(b, words, 1), i64(8))
         with e.unless(e.same(e.pointer(tensors, first), given)):
@@ -534,8 +555,8 @@ def _generate(slots: dict[str, int]) -> str:
     mode = _memory(b, POINTER)
     for i in range(CLEAR + SET + ASK):
         item = e.pointer(e.pointer(b.inttoptr(word(b, block, _FIRST_LIST + i), POINTER), object_layout.LIST_ITEMS), 0)
-        fits = e.same(item, e.object("true")) if CLEAR <= i < CLEAR + SET else b.or_(
-            e.same(item, zero), e.same(item, false))
+        fits = e.same(item, e.object("true")) if CLEAR <= i < CLEAR + SET else b.or_(e.same(item, unknown), b.or_(
+            e.same(item, zero), e.same(item, false)))
         with e.unless(fits):
             if i < CLEAR + SET:
                 e.leave(unknown)
@@ -607,5 +628,5 @@ def maker(slots: tuple[tuple[str, int], ...]) -> Callable[[np.ndarray], Callable
     return entry_points.builtin_function_maker("known_call", _generate(dict(slots)))
 
 
-__all__ = ["AGAIN", "ARGUMENTS", "CONSTANT", "FIXED", "FRESH", "GIVEN", "NEW", "SOURCES", "STEPS", "TENSOR", "TENSORS",
-           "function_fields", "maker"]
+__all__ = ["AGAIN", "ARGUMENTS", "CLEAR", "CONSTANT", "FIXED", "FRESH", "GIVEN", "NEW", "SEQUENCE", "SOURCES", "STEPS",
+           "TENSOR", "TENSORS", "function_fields", "maker"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,6 +95,42 @@ def _product(a: np.ndarray, b: np.ndarray, shape: Shape, product: Shape) -> np.n
     result = np.empty(shape, a.dtype)
     np.matmul(a, b, out=result.reshape(product))
     return result
+
+
+class Columns(NamedTuple):
+    """How a small convolution is one product of the weight with columns of images.
+
+    Attributes:
+        table: the flat positions in the images of the columns' elements, in their shape; -1 for padding.
+        matrix, product: the shapes of the weight and of the product.
+        exchanged: the product's shape where images come after output channels, which are then exchanged; else None.
+    """
+
+    table: np.ndarray
+    matrix: Shape
+    product: Shape
+    exchanged: Shape | None
+
+
+def columns_of(x: Shape, w: Shape, geometry: Any) -> Columns | None:
+    """The columns of `forward` for images and weights of given shapes; None where it is not small."""
+    n, c = x[:2]
+    o, channels, *sizes = w
+    kernel, positions, groups, padding = tuple(sizes), geometry.positions, geometry.groups, geometry.padding
+    count = prod(positions)
+    if not _is_small(n, c, o, kernel, positions):
+        return None
+    depth, matrix = channels * prod(kernel), (groups, o // groups, channels * prod(kernel))
+    places = np.full((n, c, *(m + 2 * p for m, p in zip(x[2:], padding, strict=True))), -1)
+    inside: Any = (..., *(slice(p, p + m) for m, p in zip(x[2:], padding, strict=True)))
+    places[inside] = np.arange(prod(x)).reshape(x)
+    windows = windows_of(places, kernel, positions, geometry.stride, geometry.dilation)
+    if channels == 1 and groups > 1:
+        if not _is_copied(windows, (n, groups, depth, count)):
+            return None
+        return Columns(windows.reshape(n, groups, depth, count), matrix, (n, groups, o // groups, count), None)
+    table = np.moveaxis(windows, 0, 1 + len(kernel)).reshape(groups, depth, n * count)
+    return Columns(table, matrix, (groups, o // groups, n * count), None if n == 1 else (o, n, *positions))
 
 
 @functools.lru_cache(GEOMETRIES)
@@ -240,4 +276,4 @@ def _sum_of_windows(values: np.ndarray, image: Shape, kernel: Shape, positions: 
     return result[inside].copy()
 
 
-__all__ = ["columns_to_images", "forward", "input_gradient", "weight_gradient"]
+__all__ = ["Columns", "columns_of", "columns_to_images", "forward", "input_gradient", "weight_gradient"]

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RETURNED = -1
-
 
 class NewArray(NamedTuple):
     """A new row-major array among the arguments."""
@@ -29,7 +27,7 @@ class Filling(NamedTuple):
         sources: of its arguments: the number of an array among those that the launch is given, a `NewArray`, or a list
             of one object.
         owners: what has to live as long.
-        result: the number of the new array that is the result; RETURNED: what the function returns is.
+        result: the number of the new array that is the result.
     """
 
     function: Callable[..., Any]
@@ -45,4 +43,4 @@ def with_filling(launch: Callable[..., Any], filling: Filling | None) -> Callabl
     return launch
 
 
-__all__ = ["RETURNED", "Filling", "NewArray", "with_filling"]
+__all__ = ["Filling", "NewArray", "with_filling"]

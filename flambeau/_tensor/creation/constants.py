@@ -24,6 +24,7 @@ from ..argument_errors.type_names import type_name
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
+from ..fastpath.known_results import known_results
 from ..meta import is_meta, reserved
 from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.dispatch import is_on_accelerator
@@ -141,6 +142,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
     return wrap_new(array, device, requires_grad)
 
 
+@known_results
 def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
           device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
@@ -161,6 +163,7 @@ def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     return _filled(0, _size_argument(args, size, "zeros"), "zeros", dtype, device, requires_grad, out)
 
 
+@known_results
 def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
          device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
@@ -179,6 +182,7 @@ def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | 
     return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 
+@known_results
 def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
           device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
           memory_format: Any = None) -> Tensor:
@@ -281,6 +285,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
 _NO_NUMBERS = frozenset((NoneType, list, str, tuple))
 
 
+@known_results
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
          device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A tensor filled with one value; the default dtype is inferred from the value.
@@ -348,6 +353,7 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
     return wrap_new(array, device, requires_grad, unset=fill is None)
 
 
+@known_results
 def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """A tensor of zeros with the shape and dtype of `input`.
@@ -361,6 +367,7 @@ def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
 
+@known_results
 def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """A tensor of ones with the shape and dtype of `input`.
@@ -374,6 +381,7 @@ def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = N
     return _like(input, 1, dtype, device, requires_grad, memory_format, layout)
 
 
+@known_results
 def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """An uninitialised tensor with the shape and dtype of `input`.
@@ -387,6 +395,7 @@ def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     return _like(input, None, dtype, device, requires_grad, memory_format, layout)
 
 
+@known_results
 def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None, layout: Any = None,
               device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
@@ -447,6 +456,7 @@ def _per_example(self: Tensor, made: Tensor) -> Tensor:
     return made
 
 
+@known_results
 def new_zeros(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """A tensor of zeros with this tensor's dtype, or `dtype`.
 
@@ -458,6 +468,7 @@ def new_zeros(self: Tensor, *size: Any, **named: Any) -> Tensor:
     return _new(self, size, named, "new_zeros", 0)
 
 
+@known_results
 def new_ones(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """A tensor of ones with this tensor's dtype, or `dtype`.
 
@@ -469,6 +480,7 @@ def new_ones(self: Tensor, *size: Any, **named: Any) -> Tensor:
     return _new(self, size, named, "new_ones", 1)
 
 
+@known_results
 def new_empty(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """An uninitialised tensor with this tensor's dtype, or `dtype`.
 
@@ -499,6 +511,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Ten
     return empty_strided(size, stride, **named)
 
 
+@known_results
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | None = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A tensor filled with one value, with this tensor's dtype, or `dtype`.

@@ -16,6 +16,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap
+from ..fastpath.known_results import known_results
 from ..shape.resizing import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
@@ -141,6 +142,7 @@ def _refuse_size(start: Any, end: Any, step: Any, dtype: dtype_type) -> None:
         raise RuntimeError(f"Storage size calculation overflowed with sizes=[{size}]")
 
 
+@known_results
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The values `start`, `start + step`, ... less than `end`, a 1-d tensor.
@@ -266,6 +268,7 @@ def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type, name: st
     return np.where(order < half, fma(low, float(step), float(a)), fma(high, -float(step), float(b)))
 
 
+@known_results
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` evenly spaced values from `start` to `end`, both included.
@@ -311,6 +314,7 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     return _write_points("logspace", powers, out, device, requires_grad, dtype)
 
 
+@known_results
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
         device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The identity matrix, (n, n) or (n, m).

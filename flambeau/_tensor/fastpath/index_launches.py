@@ -160,6 +160,19 @@ def _index(a: ndarray, *indices: Any) -> Launch:
     return pick
 
 
+def one_hot(a: ndarray, classes: int) -> Launch:
+    """The launch that sets one of so many numbers to 1 for each of an array of int64 classes; None: there is none."""
+    if a.dtype is not _LONG or not a.size or not a.flags.c_contiguous or not codegen.available() or (
+            a.size * classes > 4 * flat_positions.MOST or a.size > flat_positions.MOST):
+        return None
+    shape, zero = (*a.shape, classes), np.zeros(a.size * classes, np.int64)
+    places = np.arange(a.size)
+    bases = places * classes
+    move, owners = flat_positions.function(flat_positions.FILL, _LONG, bases, places, classes, 1, zero.size, 1)
+    return with_filling(lambda x, _owners=owners: move(None, empty(shape, _LONG), zero, x),
+                        Filling(move, ([None], NewArray(shape, _LONG), [zero], 0), owners))
+
+
 def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
     if weight.ndim != 2 or indices.dtype is not _LONG or not indices.size or (
             indices.size * weight.shape[1] > COPIES[0]):
@@ -191,4 +204,4 @@ INDEX_MAKERS: dict[str, Callable[..., Launch]] = {
     "index_fill": _index_fill, "index_add": _index_add, "embedding": _embedding,
     "_nll_loss": _nll_loss}
 
-__all__ = ["INDEX_MAKERS"]
+__all__ = ["INDEX_MAKERS", "one_hot"]

@@ -18,11 +18,14 @@ from ...devices import memory_format
 from ...dtypes import BFLOAT16, dtype
 from ...errstate import IGNORE, quietly
 from ...modes import active_transforms, determinism, grad_mode, inference, inference_used, special
+from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import Tensor
 from ..views.untracked import register_view
 
 ndarray = np.ndarray
+#: the most items of a list or a tuple with tensors
+_ITEMS = 16
 #: the most entries of a function; when they are used up, every 64th call that Python looks up replaces one
 MOST, EVERY = 16, 64
 _PLAIN = frozenset((int, float, bool, str, type(None), dtype, memory_format))
@@ -34,17 +37,19 @@ class CallTable:
 
     Args:
         differentiable: whether a call is recorded if one of its tensors requires gradients.
+        states: at most two lists; while the first item of one is neither None nor false, no call is known.
 
     Attributes:
         enter: `enter(args, kwargs)`: the result; None where the call is not known, or computes nothing; False where it
             would be recorded. None before there is an entry.
     """
 
-    __slots__ = ("_block", "_differentiable", "_entries", "_full", "_next", "_refused", "_table", "enter")
+    __slots__ = ("_block", "_differentiable", "_entries", "_full", "_next", "_refused", "_states", "_table", "enter")
 
-    def __init__(self, differentiable: bool = True) -> None:
+    def __init__(self, differentiable: bool = True, states: tuple[list[Any], ...] = ()) -> None:
         self._differentiable = differentiable
         self.enter: Callable[..., Any] | None = None
+        self._states = states
         self._entries: list[list[Any]] = []
         self._refused: set[Any] = set()
         self._full = self._next = 0
@@ -86,7 +91,7 @@ class CallTable:
             self._next = (self._next + 1) % MOST
         table = np.array([each[0].ctypes.data for each in self._entries], np.int64)
         if self.enter is None:
-            self._block = np.array(_fields(), np.int64)
+            self._block = np.array(_fields(self._states), np.int64)
             self.enter = maker(self._block)
         # the new table has as many entries as the former one, or one more: it is there before their number
         self._block[0] = table.ctypes.data
@@ -115,14 +120,15 @@ def _maker() -> Any:
 _found: list[Any] = []
 
 
-def _fields() -> list[int]:
+def _fields(states: tuple[list[Any], ...]) -> list[int]:
     """The words of a block without entries."""
-    from ...codegen.known_calls import function_fields
+    from ...codegen.known_calls import CLEAR, function_fields
 
     objects = (Tensor, Parameter, ndarray, tuple, float, int, str, None, False, True, 0, grad_mode, inference,
                Exception,
-               "_view_steps", "_creation", "no_grad", "multi", register_view, tuple.__new__,
-               special, active_transforms, determinism, SMALL_KERNELS, inference_used)
+               "_view_steps", "_creation", "no_grad", "multi", register_view, tuple.__new__, Size,
+               special, active_transforms, determinism, *states, *[special] * (CLEAR - 3 - len(states)), SMALL_KERNELS,
+               inference_used)
     return [0, 0, *map(id, objects), *function_fields()]
 
 
@@ -185,24 +191,44 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any],
         if name is not None:
             words.append(id(name))
             owner.append(name)
-        if given.__class__ is Tensor or given.__class__ is Parameter:
-            a = given._array
-            if a.__class__ is not ndarray or (a.dtype is not BFLOAT16 and a.dtype is not np.dtype(a.dtype.type)):
+        if (given.__class__ is list or given.__class__ is tuple) and not _is_plain(given):
+            if not 0 < len(given) <= _ITEMS:
                 return None
-            again = next((i for i, x in enumerate(seen) if x is given), None)
-            seen.append(given)
-            arrays.append(a)
-            if again is None:
-                words += (code.TENSOR, id(a.dtype), a.ndim, *a.shape, *a.strides)
-            else:
-                words += (code.AGAIN, again)
-            owner.append(a.dtype)
-        elif _is_plain(given):
-            words += (code.CONSTANT, id(given))
-            owner.append(given)
+            words += (code.SEQUENCE, id(given.__class__), len(given))
+            items: Any = given
         else:
+            items = (given,)
+        if not all(_describe(x, words, arrays, seen, owner) for x in items):
             return None
     return (words, arrays) if len(arrays) <= code.TENSORS else None
+
+
+def _describe(given: Any, words: list[int], arrays: list[ndarray], seen: list[Any], owner: list[Any]) -> bool:
+    """Append the words of an argument, or of an item of one; return whether it can be described.
+
+    Args:
+        arrays, seen: of the tensors so far.
+    """
+    from ...codegen import known_calls as code
+
+    if given.__class__ is Tensor or given.__class__ is Parameter:
+        a = given._array
+        if a.__class__ is not ndarray or (a.dtype is not BFLOAT16 and a.dtype is not np.dtype(a.dtype.type)):
+            return False
+        again = next((i for i, x in enumerate(seen) if x is given), None)
+        seen.append(given)
+        arrays.append(a)
+        if again is None:
+            words += (code.TENSOR, id(a.dtype), a.ndim, *a.shape, *a.strides)
+        else:
+            words += (code.AGAIN, again)
+        owner.append(a.dtype)
+        return True
+    if not _is_plain(given):
+        return False
+    words += (code.CONSTANT, id(given))
+    owner.append(given)
+    return True
 
 
 def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any],
@@ -235,7 +261,8 @@ def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any],
 
 def _is_plain(value: Any) -> bool:
     """Whether an argument's value is part of a key."""
-    return value.__class__ in _PLAIN or (value.__class__ is tuple and all(map(_is_plain, value)))
+    kind = value.__class__
+    return kind in _PLAIN or ((kind is tuple or kind is Size) and all(map(_is_plain, value)))
 
 
 __all__ = ["CallTable"]

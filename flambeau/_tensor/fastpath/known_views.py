@@ -14,6 +14,7 @@ from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, special
+from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
@@ -25,6 +26,7 @@ reshape, get_item = ndarray.reshape, ndarray.__getitem__
 new, reference = object.__new__, weakref.ref
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _INTS = frozenset((int,))
+_SEQUENCES = frozenset((tuple, list, Size))
 #: the most layouts of one function
 LAYOUTS = 512
 
@@ -84,7 +86,10 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`known_views` of a function that makes views as quickly itself, except for those that generated code makes."""
+    """`known_views` of a function that makes views as quickly itself, except for those that generated code makes.
+
+    Where it copies, generated code copies.
+    """
     known_calls, calls = KnownCalls(), count(1)
     enter: Any = None
 
@@ -96,11 +101,36 @@ def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
             if result is not None and result is not False:
                 return result
         result = function(*args, **kwargs)
-        if SMALL_KERNELS[0] and not next(calls) % LEARNED and _can_be_known(args, kwargs) and _makers(args[0], result):
-            enter = known_calls.add_views(args[0], args[1:], result)
+        if SMALL_KERNELS[0] and not next(calls) % LEARNED and _can_be_known(args, kwargs):
+            if _makers(args[0], result):
+                enter = known_calls.add_views(args[0], args[1:], result)
+            else:
+                launch = _copying(args[0], result)
+                if launch is not None:
+                    enter = known_calls.add(args, kwargs, launch)
         return result
 
     return call
+
+
+def _copying(source: Tensor, result: Any) -> Any:
+    """The launch of a copy of a tensor's elements, in their order, in another shape; None for other results."""
+    if result.__class__ is not Tensor or result is source or result._requires_grad or result._inference or (
+            result._base is not None or result._version):
+        return None
+    a, b = source._array, result._array
+    if b.__class__ is not ndarray or a.dtype is not b.dtype or a.size != b.size or not b.flags.c_contiguous or (
+            1 in b.shape or np.may_share_memory(a, b)):
+        return None
+    from .copy_launches import picking_launch
+
+    launch = picking_launch(a, np.arange(a.size).reshape(b.shape))
+    return launch if launch is not None and launch(a).tobytes() == b.tobytes() else None
+
+
+def _is_size(value: Any) -> bool:
+    """Whether an argument is an integer, or a sequence of some."""
+    return value.__class__ is int or (value.__class__ in _SEQUENCES and _INTS.issuperset(map(type, value)))
 
 
 def _can_be_known(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -109,7 +139,7 @@ def _can_be_known(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return False
     source = args[0]
     return (source.__class__ is Tensor or source.__class__ is Parameter) and source._array.__class__ is ndarray and (
-        _INTS.issuperset(map(type, args[1:]))) and source._counter is not INFERENCE and source._view_steps is None and (
+        all(map(_is_size, args[1:]))) and source._counter is not INFERENCE and source._view_steps is None and (
         not source._inference and not (source._requires_grad and _grad_enabled()))
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...backends.compiled import compiled_operators
+from ...backends.compiled.families.matmul import MIN_ELEMENTS as PRODUCTS
 from ...backends.compiled.thresholds import REDUCTIONS, SCANS, threshold_of
+from ...backends.numpy.neural import SMALL_CONVOLUTION
 from ...backends.numpy.summation import BLOCK
 from ...errstate import quietly, run_in_quiet
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
-from ...runtime.filling import RETURNED, Filling, NewArray, with_filling
+from ...runtime.filling import Filling, NewArray, with_filling
 from ..dispatch.array_kernels import arrays, kernel_of
+from .copy_launches import picking_launch
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
-from .selection_launches import SELECTIONS, searchsorted
+from .selection_launches import SELECTIONS, bincount, searchsorted
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
-asarray, concatenate, empty, zeros = np.asarray, np.concatenate, np.empty, np.zeros
+asarray, concatenate, dot, empty, zeros = np.asarray, np.concatenate, np.dot, np.empty, np.zeros
 F64 = np.dtype(np.float64)
 Launch = Callable[..., Any] | None
 #: any number of elements, and none
@@ -123,6 +127,9 @@ def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
     if found.__class__ is not ndarray or found.size > most:
         return None
     index = found.astype(np.int64) - 1
+    launch = picking_launch(a, index)
+    if launch is not None:
+        return launch
     if index.size and index.min() < 0:  # zeros
         index[index < 0] = a.size
         zero = np.zeros(1, a.dtype)
@@ -137,12 +144,14 @@ def _to_copy(a: ndarray, dtype: Any, memory_format: Any = None) -> Launch:
 
 
 def _trace(a: ndarray) -> Launch:
-    total = _launch_of_reduction(np.add, a.diagonal(), None, False)
+    diagonal = picking_launch(a, np.arange(a.size).reshape(a.shape).diagonal())
+    if diagonal is None:
+        return None
+    total = _launch_of_reduction(np.add, diagonal(a), None, False)
 
     def launch(x: ndarray) -> Any:
-        return total(x.diagonal())
+        return total(diagonal(x))
 
-    diagonal = with_filling(lambda x: x.diagonal(), Filling(ndarray.diagonal, (0,), result=RETURNED))
     launch.steps = ((diagonal, (0,)), (total, (1,))), 1  # type: ignore[attr-defined]
     return launch
 
@@ -269,9 +278,65 @@ def _resample(a: ndarray, steps: Any, **attributes: Any) -> Launch:
 def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool, **params: Any) -> Launch:
     geometry = geometry_of(x.shape, w.shape, transposed=transposed, **params)
     convolve = arrays.convolve
+    launch = None if transposed else _convolution_by_columns(x, w, bias, geometry)
+    if launch is not None:
+        return launch
     if bias is None:
         return lambda x, w: convolve(x, w, None, geometry, transposed)
     return lambda x, w, bias: convolve(x, w, bias, geometry, transposed)
+
+
+def _convolution_by_columns(x: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> Launch:
+    """The launch of a small convolution whose product is NumPy's; None for others."""
+    from ...backends.compiled.families import convolution as compiled
+    from ...kernels import small_convolution
+
+    if not (x.dtype is w.dtype and x.dtype.kind == "f" and x.itemsize > 2) or (
+            x.size + w.size >= SMALL_CONVOLUTION) or compiled.forward(x, w, bias, geometry) is not None:
+        return None
+    columns = small_convolution.columns_of(x.shape, w.shape, geometry)
+    gather: Any = None if columns is None else picking_launch(x, columns.table)
+    if columns is None or gather is None:
+        return None
+    shape, dtype, matmul = (x.shape[0], w.shape[0], *geometry.positions), x.dtype, np.matmul
+    matrix, product, exchanged = columns.matrix, columns.product, columns.exchanged
+    bias_shape = (1, -1, *(1 for _ in geometry.positions))
+
+    def in_order(x: ndarray, w: ndarray) -> ndarray:
+        result = empty(shape, dtype)
+        matmul(w.reshape(matrix), gather(x), out=result.reshape(product))
+        return result
+
+    multiply = in_order
+    if exchanged is not None:
+        places = np.arange(w.shape[0] * x.shape[0] * prod(geometry.positions)).reshape(exchanged).swapaxes(0, 1)
+        exchange: Any = picking_launch(empty(product, dtype), places)
+        if exchange is None:
+            return None
+
+        def exchanging(x: ndarray, w: ndarray) -> ndarray:
+            result: ndarray = exchange(matmul(w.reshape(matrix), gather(x)))
+            return result
+
+        multiply = exchanging
+    if bias is None:
+        return multiply
+
+    def with_bias(x: ndarray, w: ndarray, bias: ndarray) -> ndarray:
+        result = multiply(x, w)
+        result += bias.reshape(bias_shape)
+        return result
+
+    return with_bias
+
+
+def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
+    """The product of a vector or a matrix with a vector, as BLAS has it."""
+    if b.ndim != 1 or not 0 < a.ndim < 3 or a.dtype is not b.dtype or a.dtype.char not in "fd" or (
+            a.shape[-1] != b.size) or a.size + b.size > PRODUCTS[0]:
+        return None
+    shape, dtype = a.shape[:-1], a.dtype
+    return with_filling(lambda x, y: dot(x, y, empty(shape, dtype)), Filling(dot, (0, 1, NewArray(shape, dtype))))
 
 
 _MAKERS: dict[str, Callable[..., Launch]] = {
@@ -284,6 +349,7 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,
+    "bincount": bincount, "dot": _product_with_vector, "mv": _product_with_vector,
     "_grid_sampler_2d": _grid_sample, "_grid_sampler_3d": _grid_sample,
     **dict.fromkeys(("_upsample_linear1d", "_upsample_bilinear2d", "_upsample_trilinear3d"), _resample),
     "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"],

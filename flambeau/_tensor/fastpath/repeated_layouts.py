@@ -104,20 +104,20 @@ class KnownCalls:
     """The known calls of one function (`known_calls.CallTable`), which are imported with the first.
 
     Args:
-        differentiable: whether a call is recorded if one of its tensors requires gradients.
+        differentiable, states: of `CallTable`.
     """
 
-    __slots__ = ("_differentiable", "_table")
+    __slots__ = ("_differentiable", "_states", "_table")
 
-    def __init__(self, differentiable: bool = True) -> None:
-        self._differentiable = differentiable
+    def __init__(self, differentiable: bool = True, states: tuple[list[Any], ...] = ()) -> None:
+        self._differentiable, self._states = differentiable, states
         self._table: Any = None
 
     def _found(self) -> Any:
         if self._table is None:
             from .known_calls import CallTable
 
-            self._table = CallTable(self._differentiable)
+            self._table = CallTable(self._differentiable, self._states)
         return self._table
 
     def add(self, *args: Any, **options: Any) -> Callable[..., Any] | None:

@@ -12,14 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from ... import codegen
 from ...backends.compiled import scan_launch, sort_launch, top_k_launch
+from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import wrap_dim
 
 ndarray = np.ndarray
+empty = np.empty
+LONG = np.dtype(np.int64)
 _any = np.logical_or.reduce
 Launch = Callable[[ndarray], Any] | None
 #: rows up to this length are sorted by insertion in PyTorch, which keeps the order of equal elements
 _INSERTION = 16
+#: the most counts of `bincount`
+_COUNTS = 4096
 
 
 def _is_row_major(a: ndarray) -> bool:
@@ -126,6 +132,13 @@ def searchsorted(boundaries: ndarray, values: Any, sorter: Any = None, *, right:
     if values.__class__ is not ndarray or sorter is not None or out_int32 or boundaries.ndim != 1 or (
             boundaries.dtype is not values.dtype or values.dtype.kind not in "fi" or not boundaries.size):
         return None
+    if codegen.available() and values.dtype.char in "fdl" and (
+            boundaries.flags.c_contiguous and values.flags.c_contiguous):
+        from ...codegen.indexing import searching
+
+        search, shape = searching.search(values.dtype, boundaries.size, values.size, right), values.shape
+        return with_filling(lambda edges, x: search(None, empty(shape, LONG), edges, x),
+                            Filling(search, ([None], NewArray(shape, LONG), 0, 1)))
     every, at_most = np.logical_and.reduce, np.less_equal
     side: Any = "right" if right else "left"
 
@@ -138,10 +151,25 @@ def searchsorted(boundaries: ndarray, values: Any, sorter: Any = None, *, right:
     return find
 
 
+def bincount(a: ndarray, weights: Any = None, minlength: Any = 0) -> Any:
+    """The function of numbers; None for those whose counts are of another number."""
+    if weights is not None or a.dtype is not LONG or a.ndim != 1 or not a.size or minlength.__class__ is not int or (
+            not a.flags.c_contiguous or not codegen.available() or a.min() < 0):
+        return None
+    length = max(int(a.max()) + 1, minlength)
+    if length > _COUNTS:
+        return None
+    from ...codegen.indexing import searching
+
+    count = searching.count(a.size, length, minlength)
+    return with_filling(lambda x: count(None, empty(length, LONG), x),
+                        Filling(count, ([None], NewArray((length,), LONG), 0)))
+
+
 #: operator -> maker (array, *parameters) -> the function of an array that gives (values, indices)
 SELECTIONS: dict[str, Callable[..., Launch]] = {
     "sort": _sort, "sort_stable": _sort_stable, "kthvalue": _kthvalue, "median": _median, "max": _extremum("argmax"),
     "min": _extremum("argmin"), "topk": _topk, "cummax": _running("max"), "cummin": _running("min"),
 }
 
-__all__ = ["SELECTIONS", "searchsorted"]
+__all__ = ["SELECTIONS", "bincount", "searchsorted"]

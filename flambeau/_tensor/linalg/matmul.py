@@ -39,7 +39,7 @@ __all__ = ["matmul", "mm", "spmm"]
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 new = object.__new__
-_dot = np.dot
+_dot, _empty = np.dot, np.empty
 _large = kernels.MIN_ELEMENTS
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _mm, _t = REGISTRY["mm"], REGISTRY["t"]
@@ -279,6 +279,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                 kernel = _kernel_for(x, y)
                 if kernel is not None and not (inference_used[0] and _inferring()) and not (
                         (input._requires_grad or other._requires_grad) and _grad_enabled()):
+                    if y.ndim == 1 and x.size + y.size <= _large[0]:  # what the kernel computes, and BLAS does not warn
+                        return wrap(_dot(x, y, _empty(x.shape[:-1], dt)))
                     try:
                         r = quietly(kernel, x, y)
                     except (RuntimeError, ValueError):  # the context is another thread's

@@ -372,6 +372,14 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     tensor([1., 2.])
     """
     a, src = self._array, other
+    if src.__class__ is Tensor and not (special[0] or active_transforms[0] or bits_used[0]) and (
+            a.__class__ is src._array.__class__ is np.ndarray):
+        source = src._array
+        if a.dtype is source.dtype and a.shape == source.shape and a.base is source.base is None and (
+                a is not source) and not ((self._requires_grad or src._requires_grad) and grad_mode.get()):
+            copy(a, source)  # both own their memory
+            self._bump_version()
+            return self
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
             from ..creation.from_data import scalar_array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..._tensor import functions as fn
 from ..._tensor.argument_errors.call_sites import FUNCTIONALS
 from ..._tensor.argument_errors.guards import raise_refusal
 from ..._tensor.argument_errors.messages import unfit
+from ..._tensor.fastpath.known_results import known_by
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import int64
 from ...modes import special
@@ -73,6 +75,16 @@ def _renormalize_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type:
         weight[rows] = selected * scale
 
 
+def _one_hot_launch(tensor: Any, num_classes: Any = -1) -> Any:
+    """The launch of `one_hot` with a given number of classes; None where it has none, or a class is out of range."""
+    from ..._tensor.fastpath.index_launches import one_hot
+
+    if tensor.__class__ is not Tensor or num_classes.__class__ is not int or num_classes < 1:
+        return None
+    return one_hot(tensor._array, num_classes)
+
+
+@known_by(_one_hot_launch)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """One-hot encoding: 1 at the class and 0 elsewhere along a new last dimension.
 

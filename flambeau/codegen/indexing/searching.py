@@ -1,0 +1,179 @@
+"""Searches and counts of few numbers in one call: `searchsorted` and `bincount`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ...runtime import entry_points, numpy_abi
+from ..llvm import kernel_entry
+from ..llvm.kernel_entry import FunctionPointer
+from ..llvm.loop_nests import I64, POINTER, as_opaque_pointer, at, i64, larger, local, loop, word
+
+#: words of a block: how many numbers there are, and boundaries or counts; the least and the greatest number of counts
+#: that the result may have; the fields of `entry_points`
+_COUNT, _LENGTH, _LEAST, _ADDRESSES = range(4)
+_FIELDS = entry_points.field_indices(_ADDRESSES)
+_BUILTIN = ir.FunctionType(POINTER, [POINTER, POINTER, I64])
+_VOID = ir.VoidType()
+#: by the dtype's character
+_TYPES: dict[str, ir.Type] = {"f": ir.FloatType(), "d": ir.DoubleType(), "l": I64}
+
+
+class _Function:
+    """The beginning of a function `(None, result, *arrays)`, which returns the result, or None.
+
+    Attributes:
+        b: the builder.
+        data: the addresses of the arrays, the result's first.
+    """
+
+    def __init__(self, name: str, count: int) -> None:
+        self.module = ir.Module(name)
+        function, self.b = kernel_entry.begin(self.module, name, _BUILTIN)
+        b = self.b
+        self_, self.arguments, given = function.args
+        self.block = b.load(at(b, self_, numpy_abi.DATA), typ=POINTER)
+        self._refuse_unless(b.icmp_signed("==", given, i64(count + 1)))
+        self.data = [self._data(i) for i in range(1, count + 1)]
+
+    def word(self, index: int) -> Any:
+        return word(self.b, self.block, index)
+
+    def _argument(self, index: int) -> Any:
+        return self.b.load(self.b.gep(self.arguments, [i64(index)], source_etype=POINTER), typ=POINTER)
+
+    def _python(self, field: str, result: Any, *types: Any) -> FunctionPointer:
+        return FunctionPointer(self.b.inttoptr(self.word(_FIELDS[field]), POINTER), ir.FunctionType(result, types))
+
+    def _refuse_unless(self, condition: Any) -> None:
+        b = self.b
+        with b.if_then(b.not_(condition), likely=False):
+            b.call(self._python("raise_error", _VOID, I64, I64),
+                   [self.word(_FIELDS["error"]), self.word(_FIELDS["text"])])
+            b.ret(ir.Constant(POINTER, None))
+
+    def _data(self, index: int) -> Any:
+        b, array = self.b, self._argument(index)
+        self._refuse_unless(b.icmp_unsigned("==", b.ptrtoint(b.load(at(b, array, entry_points.TYPE), typ=POINTER), I64),
+                                            self.word(_FIELDS["ndarray"])))
+        return b.load(at(b, array, numpy_abi.DATA), typ=POINTER)
+
+    def leave(self, index: int) -> None:
+        """Return an argument: the result, which is number 1, or None."""
+        value = self._argument(index)
+        self.b.call(self._python("refer", _VOID, POINTER), [value])
+        self.b.ret(value)
+
+
+def _generate_search(name: str, char: str, right: bool) -> str:
+    """The function `(None, result, boundaries, values)`; None where boundaries are not sorted, or have NaN."""
+    f = _Function(name, 3)
+    b, (out, boundaries, values), type_ = f.b, f.data, _TYPES[char]
+    length = f.word(_LENGTH)
+
+    def compare(relation: str, x: Any, y: Any) -> Any:
+        return b.icmp_signed(relation, x, y) if char == "l" else b.fcmp_ordered(relation, x, y)
+
+    def element(base: Any, index: Any) -> Any:
+        return b.load(b.gep(base, [index], source_etype=type_), typ=type_, align=1)
+
+    last = b.sub(length, i64(1))
+    with loop(b, i64(0), length) as i:  # the last one is compared with itself, which NaN is not equal to
+        after = b.select(b.icmp_signed("<", i, last), b.add(i, i64(1)), last)
+        with b.if_then(b.not_(compare("<=", element(boundaries, i), element(boundaries, after))), likely=False):
+            f.leave(0)
+    low, rest = (as_opaque_pointer(b, local(b, I64)) for _ in range(2))
+    function = b.function
+    with loop(b, i64(0), f.word(_COUNT)) as i:
+        value = element(values, i)
+        b.store(i64(0), low)
+        b.store(length, rest)
+        # the answer is within `rest` numbers after `low`
+        head, body, done = (function.append_basic_block(each) for each in ("search", "halve", "found"))
+        b.branch(head)
+        b.position_at_end(head)
+        b.cbranch(b.icmp_signed(">", b.load(rest, typ=I64), i64(0)), body, done)
+        b.position_at_end(body)
+        start, count = b.load(low, typ=I64), b.load(rest, typ=I64)
+        half = b.lshr(count, i64(1))
+        probe = element(boundaries, b.add(start, half))
+        # NaN belongs after all boundaries
+        before = b.not_(compare(">" if right else ">=", probe, value))
+        after_probe = b.add(b.add(start, half), i64(1))
+        b.store(b.select(before, after_probe, start), low)
+        b.store(b.select(before, b.sub(count, b.add(half, i64(1))), half), rest)
+        b.branch(head)
+        b.position_at_end(done)
+        b.store(b.load(low, typ=I64), b.gep(out, [i], source_etype=I64))
+    f.leave(1)
+    return str(f.module)
+
+
+def _generate_count(name: str) -> str:
+    """The function `(None, result, numbers)`; None where a number has no count, or the result is to be shorter."""
+    f = _Function(name, 2)
+    b, (out, numbers) = f.b, f.data
+    length = f.word(_LENGTH)
+    with loop(b, i64(0), length) as i:
+        b.store(i64(0), b.gep(out, [i], source_etype=I64))
+    most = as_opaque_pointer(b, local(b, I64))
+    b.store(i64(0), most)
+    with loop(b, i64(0), f.word(_COUNT)) as i:
+        number = word(b, numbers, i)
+        with b.if_then(b.icmp_unsigned(">=", number, length), likely=False):  # negative ones are large
+            f.leave(0)
+        place = b.gep(out, [number], source_etype=I64)
+        b.store(b.add(b.load(place, typ=I64), i64(1)), place)
+        b.store(larger(b, b.load(most, typ=I64), number), most)
+    needed = larger(b, b.add(b.load(most, typ=I64), i64(1)), f.word(_LEAST))
+    with b.if_then(b.icmp_signed("!=", needed, length), likely=False):
+        f.leave(0)
+    f.leave(1)
+    return str(f.module)
+
+
+@cache
+def _search_maker(char: str, right: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
+    name = f"search_{char}_{'right' if right else 'left'}"
+    return entry_points.builtin_function_maker(name, _generate_search(name, char, right))
+
+
+@cache
+def _count_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
+    return entry_points.builtin_function_maker("count_numbers", _generate_count("count_numbers"))
+
+
+def _block(count: int, length: int, least: int = 0) -> np.ndarray:
+    return np.array([count, length, least, *entry_points.block_fields()], np.int64)
+
+
+def search(dtype: np.dtype, boundaries: int, values: int, right: bool) -> Callable[..., Any]:
+    """The built-in function `(None, result, boundaries, values)` of row-major arrays, the result's of int64.
+
+    It returns None where the boundaries are not sorted, or have NaN.
+
+    Args:
+        boundaries, values: how many there are.
+        right: whether a value goes after equal boundaries.
+    """
+    return _search_maker(dtype.char, right)(_block(values, boundaries))
+
+
+def count(numbers: int, length: int, least: int) -> Callable[..., Any]:
+    """The built-in function `(None, result, numbers)`: how often each number occurs, both of int64.
+
+    It returns None where a number is negative, or the result has another length than max(largest number + 1, least).
+
+    Args:
+        numbers: how many there are.
+        length: of the result.
+    """
+    return _count_maker()(_block(numbers, length, least))
+
+
+__all__ = ["count", "search"]
