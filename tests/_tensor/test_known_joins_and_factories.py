@@ -271,7 +271,11 @@ def test_inference_mode_marks_results():
             f"for _ in range({MANY}): calls()\n"
             "with torch.inference_mode():\n"
             f"    for _ in range({MANY}): assert all(each.is_inference() for each in calls())\n"
-            f"for _ in range({MANY}): assert not any(each.is_inference() for each in calls())\n")
+            f"for _ in range({MANY}): assert not any(each.is_inference() for each in calls())\n"
+            "with torch.inference_mode(): y = torch.empty(4, 4).copy_(x)\n"
+            "try: y.copy_(x)\n"
+            "except RuntimeError as error: assert 'nference tensor' in str(error)\n"
+            "else: raise AssertionError")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -302,4 +306,103 @@ def test_programs_without_kernels_compile_nothing():
     code = ("import sys, flambeau as torch; x = torch.ones(4, 4)\n"
             "for _ in range(100): torch.cat([x, x]), torch.stack([x, x]), torch.zeros(2), torch.zeros_like(x)\n"
             "assert 'llvmlite' not in sys.modules and 'flambeau._tensor.fastpath.known_calls' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["dot", "vectors", "matrix", "transposed", "mv", "trace"])
+def test_products_with_vectors_are_arrays(name):
+    """What a known product gives may be written to, and has the bits of the operator that is recorded."""
+    call = {"dot": lambda x, y: torch.dot(x[0], y[0]), "vectors": lambda x, y: x[0] @ y[1],
+            "matrix": lambda x, y: x @ y[0], "transposed": lambda x, y: x.t() @ y[:, 0],
+            "mv": lambda x, y: torch.mv(x, y[0]), "trace": lambda x, y: x.trace()}[name]
+    for seed in range(40):
+        x, y = _random(6, 6, seed=seed), _random(6, 6, seed=seed + 1)
+        found = call(x, y)
+        expected = call(x.requires_grad_(), y)
+        assert expected.requires_grad
+        assert found.numpy().tobytes() == expected.detach().numpy().tobytes()
+        assert torch.equal(found.clone().add_(1), expected.detach() + 1)
+        assert torch.equal(found.add_(1), expected.detach() + 1)
+
+
+def test_searches():
+    edges, values = torch.tensor([-1.0, 0.0, 0.0, 2.0]), torch.tensor([[-2.0, -1.0, 0.0], [1.0, 2.0, 3.0]])
+    special = torch.tensor([[float("nan"), -0.0, 0.0], [float("inf"), -float("inf"), 2.0]])
+    for dtype in (torch.float32, torch.float64, torch.int64):
+        a, b = edges.to(dtype), values.to(dtype)
+        for right in (False, True):
+            expected = np.searchsorted(a.numpy(), b.numpy(), "right" if right else "left")
+            for _ in range(40):
+                assert np.array_equal(torch.searchsorted(a, b, right=right).numpy(), expected)
+            if dtype.is_floating_point:
+                assert np.array_equal(torch.searchsorted(a, special.to(dtype), right=right).numpy(), np.searchsorted(
+                    a.numpy(), special.numpy(), "right" if right else "left"))
+    for edges in (torch.tensor([2.0, 0.0, 1.0, -1.0]), torch.tensor([0.0, 1.0, 2.0, float("nan")])):
+        expected = _without_kernels(lambda edges=edges: torch.searchsorted(edges, values))
+        assert torch.equal(torch.searchsorted(edges, values), expected)
+
+
+def test_counts():
+    numbers = torch.tensor([3, 0, 3, 1])
+    for minlength in (0, 6):
+        for _ in range(40):
+            assert torch.equal(numbers.bincount(minlength=minlength), torch.tensor([1, 1, 0, 2, 0, 0][:minlength or 4]))
+        for other in ([0, 0, 1, 0], [7, 0, 0, 1], [5, 5, 5, 5]):
+            assert np.array_equal(torch.tensor(other).bincount(minlength=minlength).numpy(),
+                                  np.bincount(other, minlength=minlength))
+        with pytest.raises(RuntimeError, match="non-negative"):
+            torch.tensor([0, -1, 3, 3]).bincount(minlength=minlength)
+
+
+def test_one_hot():
+    one_hot = torch.nn.functional.one_hot
+    classes = torch.tensor([[2, 0], [1, 4]])
+    for _ in range(MANY):
+        found = one_hot(classes, 5)
+        assert np.array_equal(found.numpy(), np.eye(5, dtype=np.int64)[classes.numpy()])
+        found.fill_(7)
+        assert one_hot(classes).shape == (2, 2, 5)
+    for bad, text in (([[2, 0], [1, 5]], "smaller than num_classes"), ([[2, 0], [1, -1]], "non-negative")):
+        with pytest.raises(RuntimeError, match=text):
+            one_hot(torch.tensor(bad), 5)
+
+
+def test_reshapes_that_copy():
+    x = _random(4, 6)
+    for _ in range(MANY):
+        for call in (lambda: x.t().reshape(-1), lambda: x.t().reshape(3, 8), lambda: x.t().reshape((8, 3)),
+                     lambda: x[:, ::2].reshape(-1), lambda: x[:, 1:3].flatten(), lambda: x.view((6, 4)),
+                     lambda: x.reshape([2, -1])):
+            found, expected = call(), _without_kernels(call)
+            assert found.numpy().tobytes() == expected.numpy().tobytes()
+            assert (found.shape, found.stride(), found._base is x) == (
+                expected.shape, expected.stride(), expected._base is x)
+    with torch.enable_grad():
+        leaf = x.clone().requires_grad_()
+        assert leaf.t().reshape(-1).grad_fn.name() == "UnsafeViewBackward0"
+
+
+def test_copies_into_tensors():
+    x, y = _random(4, 6), _random(4, 6, seed=1)
+    to = torch.empty(4, 6)
+    assert to.copy_(x) is to
+    assert to._version == 1
+    assert torch.equal(to, x)
+    to.copy_(to)
+    assert torch.equal(to, x)
+    to[1:].copy_(to[:-1].clone())
+    assert torch.equal(to[1:], x[:-1])
+    leaf = y.clone().requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        leaf.copy_(x)
+    with torch.no_grad():
+        assert torch.equal(leaf.copy_(x), x)
+    assert to.copy_(leaf).grad_fn.name() == "torch::autograd::CopyBackwards"
+
+
+def test_comparisons_of_launches_do_not_warn():
+    code = ("import warnings; warnings.simplefilter('error'); import flambeau as torch\n"
+            "from flambeau.backends.compiled import enable_kernels; enable_kernels()\n"
+            "x, ignored = torch.rand(3, 3, dtype=torch.float64), torch.tensor([1, 1, 1])\n"
+            "for _ in range(40): torch.nn.functional.nll_loss(x, ignored, ignore_index=1)")
     subprocess.run([sys.executable, "-c", code], check=True)

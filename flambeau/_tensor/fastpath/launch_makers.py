@@ -336,7 +336,13 @@ def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
             a.shape[-1] != b.size) or a.size + b.size > PRODUCTS[0]:
         return None
     shape, dtype = a.shape[:-1], a.dtype
-    return with_filling(lambda x, y: dot(x, y, empty(shape, dtype)), Filling(dot, (0, 1, NewArray(shape, dtype))))
+
+    def launch(x: ndarray, y: ndarray) -> ndarray:
+        result = empty(shape, dtype)
+        dot(x, y, result)  # which returns a scalar for vectors
+        return result
+
+    return with_filling(launch, Filling(dot, (0, 1, NewArray(shape, dtype))))
 
 
 _MAKERS: dict[str, Callable[..., Launch]] = {

@@ -280,7 +280,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                 if kernel is not None and not (inference_used[0] and _inferring()) and not (
                         (input._requires_grad or other._requires_grad) and _grad_enabled()):
                     if y.ndim == 1 and x.size + y.size <= _large[0]:  # what the kernel computes, and BLAS does not warn
-                        return wrap(_dot(x, y, _empty(x.shape[:-1], dt)))
+                        r = _empty(x.shape[:-1], dt)
+                        _dot(x, y, r)  # which returns a scalar for vectors
+                        return wrap(r)
                     try:
                         r = quietly(kernel, x, y)
                     except (RuntimeError, ValueError):  # the context is another thread's

@@ -304,8 +304,8 @@ def _launch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: An
 
     tensors, dim = args[0] if args else (), args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if tensors.__class__ in (list, tuple) and len(args) + len(kwargs) < 3 and kwargs.keys() <= {"dim"} and (
-            dim.__class__ is int) and result.__class__ is Tensor and result._node is result._counter is None and (
-            not result._inference) and all(x.__class__ in _PLAIN for x in tensors):
+            dim.__class__ is int and all(x.__class__ in _PLAIN for x in tensors)) and (
+            result.__class__ is Tensor and result._node is None and result._counter is None and not result._inference):
         arrays = [x._array for x in tensors]
         if result._array.__class__ is np.ndarray and all(a.__class__ is np.ndarray for a in arrays):
             return join_launch(_JOINS[name](dim), arrays, result._array)
