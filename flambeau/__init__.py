@@ -247,7 +247,13 @@ def _composite_operators() -> dict[str, Any]:
     return kernels
 
 
-_overload_runner.composites = _composite_operators
+def _public_function(name: str) -> Any:
+    """A function of this package; None for another object."""
+    found = getattr(_sys.modules[__name__], name, None)
+    return found if isinstance(found, type(_public_function)) else None
+
+
+_overload_runner.composites, _overload_runner.public = _composite_operators, _public_function
 
 
 def __getattr__(name: str) -> Any:

@@ -31,7 +31,8 @@ IN_PYTORCH = {
     "_tensor.return_types": "return_types",
     "ops.schemas.Argument": "", "ops.schemas.FunctionSchema": "", "testing.file_check": "",
     "accelerators.accelerator": "accelerator", "accelerators.cpu": "cpu", "accelerators.mtia": "mtia",
-    "autograd.lobpcg": "_lobpcg", "autograd.profiler_util.DeviceType": "_C._autograd",
+    "autograd.kineto_events": "_C._autograd", "autograd.lobpcg": "_lobpcg",
+    "autograd.profiler_util.DeviceType": "_C._autograd",
     **dict.fromkeys(("c10d.stores.hash_store", "c10d.stores.file_store"), "_C._distributed_c10d"),
     **dict.fromkeys((f"c10d.{part}" for part in (
         "gloo.process_group", "mpi", "options", "process_group", "reduce_op", "stores.prefix_store", "stores.store",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +15,16 @@ from ._library.custom_ops import OPDEFS, CustomOpDef, custom_op
 from ._library.fake_impl import get_ctx
 from ._library.infer_schema import infer_schema
 from ._library.kernels import OperatorKernels, refuse_keyword_tensors
-from ._library.registry import define_operator, kernels_of, remove_operator
+from ._library.registry import define_operator, kernels_of, operator_named, remove_operator
 from ._tensor import Tensor
+from ._tensor.overriding.replaced_kernels import ABOVE_AUTOGRAD, BELOW_AUTOGRAD, replace
 from .devices import device
 from .ops.overloads import OpOverload, OpOverloadPacket
 from .trees import tree_leaves
 
 _DEFINED: set[str] = {"aten"}
+#: namespace/operator/dispatch key of the kernels that libraries have registered
+_impls: set[str] = set()
 
 
 class Library:
@@ -60,7 +64,9 @@ class Library:
             _DEFINED.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._overloads: list[OpOverload] = []
-        self._destroyer = weakref.finalize(self, _forget, ns, kind, self._overloads)
+        self._op_impls: set[str] = set()
+        self._undo: list[Callable[[], None]] = []
+        self._destroyer = weakref.finalize(self, _forget, ns, kind, self._overloads, self._op_impls, self._undo)
         self._destroyer.atexit = False
 
     def __repr__(self) -> str:
@@ -83,7 +89,7 @@ class Library:
         return overload.name().partition("::")[2]
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
-             allow_override: bool = False) -> None:
+             allow_override: bool = True) -> None:
         """Register a kernel.
 
         Args:
@@ -91,12 +97,15 @@ class Library:
             fn: the kernel.
             dispatch_key: "CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "Meta", ...
             with_keyset: not supported.
-            allow_override: ignored: a later kernel replaces an earlier one.
+            allow_override: whether it may replace a kernel that is registered for the same dispatch key.
+
+        Kernels live as long as the library. Of PyTorch's operators (`Library("aten", "IMPL")`) those are replaced that
+        flambeau declares, for the dispatch keys "CPU", "AutogradCPU" and "Autograd".
 
         Raises:
             TypeError: the kernel is not callable.
             ValueError: an operator of another namespace.
-            RuntimeError: another dispatch key than the library's.
+            RuntimeError: another dispatch key than the library's, or a kernel is registered already.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -108,13 +117,25 @@ class Library:
                 f"impl(\"{op_name}\", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch "
                 f"key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate "
                 "TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there.")
-        kernels = self._kernels(op_name)
-        if key == "Meta":
-            kernels.fake = fn
-        if fn is fallthrough_kernel:
-            kernels.by_key.pop(key, None)
+        full = op_name._name if isinstance(op_name, OpOverload) else str(op_name)
+        short = full.rpartition("::")[2]
+        entry = f"{self.ns}/{short}/{key}"
+        if entry in _impls and not allow_override:
+            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding "
+                               f"{short}'s behavior for {key} dispatch key and {self.ns} namespace.")
+        if self.ns == "aten":
+            self._undo.append(_replace_kernel(f"aten::{short}", key, fn))
         else:
-            kernels.by_key[key] = fn
+            kernels = self._kernels(op_name)
+            if key == "Meta":
+                kernels.fake = fn
+            if fn is fallthrough_kernel:
+                kernels.by_key.pop(key, None)
+            else:
+                kernels.by_key[key] = fn
+                self._undo.append(functools.partial(_remove_kernel, kernels, key, fn))
+        _impls.add(entry)
+        self._op_impls.add(entry)
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> NoReturn:
         """Not supported: a kernel for all operators.
@@ -147,7 +168,33 @@ class Library:
         self._destroyer()
 
 
-def _forget(ns: str, kind: str, overloads: list[OpOverload]) -> None:
+def _replace_kernel(name: str, key: str, kernel: Callable[..., Any]) -> Callable[[], None]:
+    """Let a kernel compute one of PyTorch's operators; a function that undoes it.
+
+    Raises:
+        NotImplementedError: for this dispatch key, or this operator, there are no kernels to replace.
+    """
+    if key not in ABOVE_AUTOGRAD | BELOW_AUTOGRAD or kernel is fallthrough_kernel:
+        raise NotImplementedError(f"{name}: flambeau replaces the kernels of PyTorch's operators for the dispatch keys "
+                                  f"{', '.join(sorted(ABOVE_AUTOGRAD | BELOW_AUTOGRAD))}, not for {key}. Define an "
+                                  "operator in a namespace of your own.")
+    return replace(operator_named(name), key, kernel)
+
+
+def _remove_kernel(kernels: OperatorKernels, key: str, kernel: Callable[..., Any]) -> None:
+    if kernels.by_key.get(key) is kernel:
+        del kernels.by_key[key]
+    if key == "Meta" and kernels.fake is kernel:
+        kernels.fake = None
+
+
+def _forget(ns: str, kind: str, overloads: list[OpOverload], op_impls: set[str],
+            undo: list[Callable[[], None]]) -> None:
+    for each in undo:
+        each()
+    undo.clear()
+    _impls.difference_update(op_impls)
+    op_impls.clear()
     for overload in overloads:
         remove_operator(overload)
     overloads.clear()

@@ -319,14 +319,14 @@ def test_opcheck_finds_writes() -> None:
 
 
 def test_unsupported() -> None:
-    """What flambeau lacks raises: Triton, fallback kernels, replaced kernels of its own operators."""
+    """What flambeau lacks raises: Triton, fallback kernels, kernels for other keys of PyTorch's operators."""
     with pytest.raises(RuntimeError, match="Triton"):
         flambeau.library.triton_op("x::y", mutates_args=())
     library = flambeau.library.Library("tested_unsupported", "FRAGMENT")
     with pytest.raises(NotImplementedError):
         library.fallback(print)
-    with pytest.raises(NotImplementedError, match="own operators"):
-        flambeau.library.Library("aten", "IMPL").impl("add.Tensor", print, "CPU")
+    with pytest.raises(NotImplementedError, match="for the dispatch keys Autograd, AutogradCPU, CPU, not for Meta"):
+        flambeau.library.Library("aten", "IMPL").impl("add.Tensor", print, "Meta")
 
 
 def test_schemas_with_spaces() -> None:

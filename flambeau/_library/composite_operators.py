@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import special
+from .. import dtypes, special
 from .._tensor import foreach, functions
 from ..nn import functional as F
 from ..nn import recurrent
+from ..nn.functionals.resample import upsampled
 from ..ops.schemas import aten_names, aten_overloads
 from .assertion_operators import KERNELS as ASSERTIONS
+from .gradient_operators import KERNELS as GRADIENTS
+from .inner_operators import KERNELS as INNER
 
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _loss(function: Callable[..., Any], count: int = 2) -> Callable[..., Any]:
-    """A loss whose operator takes the reduction as a number after `count` arguments, then the rest by position."""
-    def run(*args: Any) -> Any:
-        given, rest = args[:count], args[count:]
-        reduction = _REDUCTIONS[rest[0]] if rest else "mean"
-        return function(*given, *rest[1:], reduction=reduction)
+def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss whose operator takes the reduction as a number."""
+    def run(self: Any, target: Any, reduction: int = 1) -> Any:
+        return function(self, target, reduction=_REDUCTIONS[reduction])
 
     return run
 
@@ -71,6 +72,27 @@ def _upsample_vec(mode: str) -> Callable[..., Any]:
         input, output_size, None if scale_factors is None else tuple(scale_factors), mode, align_corners)
 
 
+def _upsample(mode: str, antialias: bool = False) -> Callable[..., Any]:
+    """Upsampling to a size, by scales where they are given."""
+    if "nearest" in mode:
+        def nearest(self: Any, output_size: Any, *scales: Any, **named: Any) -> Any:
+            return upsampled(self, list(output_size), _scales(self, scales, named), mode, False, False)
+
+        return nearest
+
+    def run(self: Any, output_size: Any, align_corners: bool, *scales: Any, **named: Any) -> Any:
+        return upsampled(self, list(output_size), _scales(self, scales, named), mode, align_corners, antialias)
+
+    return run
+
+
+def _scales(x: Any, scales: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """The scale of each spatial dimension, None for one that is not given."""
+    rank = x.dim() - 2
+    names = ("scales_d", "scales_h", "scales_w")[-rank:] if rank > 1 else ("scales",)
+    return [*scales, *(named.get(name) for name in names[len(scales):])]
+
+
 def _to_options(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
                 non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Any:
     return self.to(dtype=dtype, device=device, non_blocking=non_blocking, copy=copy, **(
@@ -79,6 +101,28 @@ def _to_options(self: Any, *, dtype: Any = None, layout: Any = None, device: Any
 
 def _dropout_(self: Any, p: float, train: bool) -> Any:
     return F.dropout(self, p, train, inplace=True)
+
+
+def _attention_with_sums(query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
+                         attn_mask: Any = None, scale: float | None = None) -> tuple[Any, Any]:
+    """Attention, and the logarithms of the sums that its softmax divides by.
+
+    Raises:
+        RuntimeError: dropout, or no four dimensions.
+    """
+    if dropout_p > 0.0:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    if query.dim() != 4:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, "
+                           "K}")
+    out = F.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale)
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    if is_causal:
+        later = functions.ones(scores.shape[-2:], dtype=dtypes.bool_, device=scores.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    return out, functions.logsumexp(scores, -1).detach()
 
 
 def _batch_norm_functional(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -139,7 +183,13 @@ KERNELS: dict[str, Callable[..., Any]] = {
         ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
         ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
     **{f"aten._upsample_nearest_exact{d}d.vec": _upsample_vec("nearest-exact") for d in (1, 2, 3)},
-    **ASSERTIONS, "aten.to.dtype_layout": _to_options,
+    **{f"aten.upsample_{name}.default": _upsample(mode) for name, mode in (
+        ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
+        ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
+    **{f"aten._upsample_nearest_exact{d}d.default": _upsample("nearest-exact") for d in (1, 2, 3)},
+    **{f"aten._upsample_{mode}2d_aa.default": _upsample(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention_with_sums,
+    **ASSERTIONS, **GRADIENTS, **INNER, "aten.to.dtype_layout": _to_options,
     "aten.dropout_.default": _dropout_, "aten.alpha_dropout_.default": lambda self, p, train: F.alpha_dropout(
         self, p, train, inplace=True),
     "aten.feature_dropout.default": lambda self, p, train: F.dropout2d(self, p, train),

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import partialmethod
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .. import devices
 from .._library.fake_impl import FakeImplCtx, set_ctx_getter
 from .._library.registry import kernels_of
@@ -21,8 +23,10 @@ from .._tensor.meta import reserved, reserved_like
 from .._tensor.overriding.dispatch import dispatch_modes, without_handlers
 from .._tensor.overriding.entry_points import note_instance
 from .._tensor.overriding.protocol import DISABLED
-from .._tensor.tensor import wrap
-from ..backends.elementless_array import WrapperArray, without_elements
+from .._tensor.tensor import INFERENCE, wrap
+from ..backends.elementless_array import WrapperArray, plain_dtype, without_elements
+from ..backends.numpy.memory import address, owner
+from ..modes import inference
 from ..ops.overloads import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
@@ -211,6 +215,8 @@ def _fake(mode: FakeTensorMode, array: Any, device: Any, constant: Any = None, r
     note_instance(out)
     if requires_grad:
         out._requires_grad = True
+    if inference.get():
+        out._inference, out._counter = True, INFERENCE
     return out
 
 
@@ -402,7 +408,14 @@ class FakeTensorConverter:
     def __init__(self, *, copy_data: bool = False, export: bool = False) -> None:
         self.export = export
         self._made = WeakIdKeyDictionary()  # a fake tensor lives no longer than its tensor for its sake
-        self._memory: dict[int, Any] = {}
+        self._made_of_meta: dict[str, WeakIdKeyDictionary] = {}  # by device
+        #: id of the array that owns a storage -> references to it and to the addresses that stand for it
+        self._memory: dict[int, tuple[Any, Any]] = {}
+
+    @property
+    def tensor_memo(self) -> WeakIdKeyDictionary:
+        """Tensor -> the fake tensor that was made of it."""
+        return self._made
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Any, **settings: Any) -> Any:
         """The fake tensor of a tensor."""
@@ -415,19 +428,37 @@ class FakeTensorConverter:
         found = self._made.get(t)
         if found is not None:
             return found
-        out = _fake(fake_mode, reserved(t._array.shape, t._array.dtype, [
-            abs(s) // t._array.itemsize for s in t._array.strides] if t._array.size else None), t._device,
-            requires_grad=t._requires_grad)
+        out = _fake(fake_mode, self._addresses(t._array), t._device, requires_grad=t._requires_grad)
         from ..nn.parameter import Parameter
 
         if isinstance(t, Parameter):
             out._is_param = True
         self._made[t] = out
+        if t._grad is not None:
+            out._grad = self.from_real_tensor(fake_mode, t._grad)
         return out
 
+    def _addresses(self, array: Any) -> Any:
+        """The array of a fake tensor: fake tensors of one storage share their addresses."""
+        if not array.size or min(array.strides, default=0) < 0:
+            return reserved(array.shape, array.dtype, [abs(s) // array.itemsize for s in array.strides]
+                            if array.size else None)
+        storage = owner(array)
+        known, memory = self._memory.get(id(storage), (None, None))
+        memory = memory() if known is not None and known() is storage else None
+        if memory is None:
+            memory = owner(reserved((storage.nbytes,), np.dtype(np.uint8)))
+            self._memory[id(storage)] = weakref.ref(storage), weakref.ref(memory)
+        return np.ndarray(array.shape, plain_dtype(array.dtype), memory, address(array) - address(storage),
+                          array.strides)
+
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Any, device: Any, **settings: Any) -> Any:
-        """The fake tensor of a meta tensor that stands for one of a device."""
-        return _fake(fake_mode, t._array, device)
+        """The fake tensor of a meta tensor that stands for one of a device, the same one each time."""
+        made = self._made_of_meta.setdefault(str(device), WeakIdKeyDictionary())
+        found = made.get(t)
+        if found is None:
+            found = made[t] = _fake(fake_mode, t._array, device)
+        return found
 
 
 def _fake_copy(tensor: Any, mode: FakeTensorMode, memo: dict[int, Any]) -> Any:

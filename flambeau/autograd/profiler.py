@@ -13,6 +13,7 @@ from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported 
 from ..devices import current_cuda
 from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
 from .composite_spans import CompositeSpans
+from .kineto_events import _ProfilerResult
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, write_trace
 
 _STEP = "ProfilerStep#"
@@ -102,6 +103,13 @@ class profile:
     def function_events(self) -> EventList | None:
         """The recorded events; None before the end of the block."""
         return self._function_events
+
+    @property
+    def kineto_results(self) -> _ProfilerResult | None:
+        """The recorded events as `torch._C._autograd` has them; None before the end of the block."""
+        if self._timeline is None or self._function_events is None:
+            return None
+        return _ProfilerResult(self._timeline, [self._timeline.thread, *self._timeline.other_threads])
 
     def default_trace_id(self) -> str:
         """A new random name of a trace."""

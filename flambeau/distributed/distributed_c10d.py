@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 from ..c10d.options import *  # noqa: F403
 from ..c10d.process_group import ProcessGroup
@@ -54,6 +54,8 @@ from .point_to_point import _check_op
 from .rendezvous import register_rendezvous_handler, rendezvous
 
 reduce_op = ReduceOp
+#: the name of a process group
+GroupName = NewType("GroupName", str)
 
 
 def _get_global_rank(pg: Any, rank: int) -> int:

@@ -5,7 +5,6 @@ Operators are not dispatched by keys here. One key has an effect: where that of 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +14,7 @@ from .._tensor.overriding.dispatch import handles
 from ..amp import state as autocast
 from ..devices import strided
 from ..modes import inference
+from ..ops.tags import Numbered
 
 _BACKENDS = (
     "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta")
@@ -46,16 +46,7 @@ def _all_numbers() -> dict[str, int]:
     return numbers
 
 
-class _Numbered(enum.Enum):
-    """The base of PyTorch's enumerations: members convert to int, and are equal to members only."""
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    __index__ = __int__
-
-
-_enumeration: Any = _Numbered
+_enumeration: Any = Numbered
 DispatchKey = _enumeration("DispatchKey", _all_numbers(), module="torch")
 DispatchKey.__doc__ = """A key of PyTorch's dispatcher.
 
@@ -63,20 +54,6 @@ DispatchKey.__doc__ = """A key of PyTorch's dispatcher.
 >>> int(torch.DispatchKey.CPU)
 49
 """
-
-#: what `torch.ops` operators are marked with
-Tag = _enumeration("Tag", """
-    core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view
-    maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order
-    nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy
-""", module="torch", start=0)
-Tag.__doc__ = """A property of an operator of `torch.ops`.
-
->>> import flambeau as torch
->>> torch.Tag.pointwise.name
-'pointwise'
-"""
-
 
 def _priority(key: Any) -> tuple[int, int]:
     """The place of a key in PyTorch's order: that of what it does, then its backend's."""

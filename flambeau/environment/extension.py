@@ -296,6 +296,10 @@ def __getattr__(name: str) -> Any:
         from . import profiler_extension
 
         return profiler_extension
+    if name == "_autograd":
+        from ..autograd import kineto_events
+
+        return kineto_events
     if name == "_AutoDispatchBelowAutograd":
         from .._library.kernels import _AutoDispatchBelowAutograd
 

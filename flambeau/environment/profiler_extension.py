@@ -66,6 +66,26 @@ class CapturedTraceback:
         return None, {"tb": None, "skip": self.skip}  # code is not pickled
 
 
+class _ExperimentalConfig:
+    """Settings of Kineto, which are kept: profiles record the same whatever they are."""
+
+    def __init__(self, profiler_metrics: Any = (), profiler_measure_per_kernel: bool = False, verbose: bool = False,
+                 performance_events: Any = (), enable_cuda_sync_events: bool = False,
+                 adjust_profiler_step: bool = False, disable_external_correlation: bool = False,
+                 profile_all_threads: bool = False, capture_overload_names: bool = False,
+                 record_python_gc_info: bool = False, expose_kineto_event_metadata: bool = False,
+                 custom_profiler_config: str = "", adjust_timestamps: bool = False, trace_only: bool = False) -> None:
+        self.profiler_metrics, self.performance_events = list(profiler_metrics), list(performance_events)
+        self.profiler_measure_per_kernel, self.verbose = profiler_measure_per_kernel, verbose
+        self.enable_cuda_sync_events, self.adjust_profiler_step = enable_cuda_sync_events, adjust_profiler_step
+        self.disable_external_correlation = disable_external_correlation
+        self.profile_all_threads, self.capture_overload_names = profile_all_threads, capture_overload_names
+        self.record_python_gc_info = record_python_gc_info
+        self.expose_kineto_event_metadata = expose_kineto_event_metadata
+        self.custom_profiler_config, self.adjust_timestamps = custom_profiler_config, adjust_timestamps
+        self.trace_only = trace_only
+
+
 def gather_traceback(python: bool, script: bool, cpp: bool) -> CapturedTraceback:
     """The stack of the caller; frames of TorchScript and C++ there are none."""
     captured = CapturedTraceback.extract(skip=1)
@@ -80,4 +100,4 @@ def symbolize_tracebacks(tracebacks: list[CapturedTraceback]) -> list[list[dict[
              for frame in reversed(each.summary())] for each in tracebacks]
 
 
-__all__ = ["CapturedTraceback", "ProfilerActivity", "gather_traceback", "symbolize_tracebacks"]
+__all__ = ["CapturedTraceback", "ProfilerActivity", "_ExperimentalConfig", "gather_traceback", "symbolize_tracebacks"]

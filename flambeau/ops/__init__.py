@@ -37,6 +37,9 @@ def __getattr__(name: str) -> OpNamespace:
     if name == "profiler":
         importlib.import_module(f"{__package__.partition('.')[0]}.environment.profiler_operators").define()
         return namespace_of(name)
+    if name == "prims":
+        importlib.import_module(f"{__package__.partition('.')[0]}._prims.operators").define()
+        return namespace_of(name)
     if name == "higher_order":
         importlib.import_module(f"{__package__.partition('.')[0]}._higher_order_ops")
         return namespace_of(name)

@@ -20,6 +20,7 @@ class OverloadRunner:
     overridden: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]  # NotImplemented: by nobody
     aten: Callable[[], Any]  # the namespace of PyTorch's operators
     composites: Callable[[], dict[str, Callable[..., Any]]] = dict  # name -> kernel of what layers above compose
+    public: Callable[[str], Callable[..., Any] | None]  # a function of `torch` that layers above define
 
 
 runner = OverloadRunner()
@@ -42,7 +43,21 @@ class OpOverload:
         self._given_schema = schema
         self.__name__ = self.__qualname__ = f"{packet.__name__}.{overload}"
         self.__module__ = f"torch._ops.{packet.namespace}"
-        self.tags: list[Any] = []
+        self._tags: list[Any] | None = None
+
+    @property
+    def tags(self) -> list[Any]:
+        """What is known of the operator, `[torch.Tag.pointwise]`."""
+        if self._tags is None:
+            from .tags import aten_tags
+
+            known = self.namespace == "aten" and self._given_schema is not None
+            self._tags = aten_tags(self.name().partition("::")[2], self._schema) if known else []
+        return self._tags
+
+    @tags.setter
+    def tags(self, tags: list[Any]) -> None:
+        self._tags = tags
 
     @property
     def _schema(self) -> FunctionSchema:

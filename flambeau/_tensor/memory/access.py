@@ -19,6 +19,7 @@ from ..dispatch.batched_tensor import BatchedTensor, detach_batched
 from ..dispatch.promotion import result_type as promoted_type
 from ..meta import NO_DATA, is_meta
 from ..overriding.dispatch import handles, is_wrapper
+from ..overriding.dispatch_policies import note_policy
 from ..overriding.other_objects import with_other_object
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..shape.lazy_clones import make_writable
@@ -418,6 +419,7 @@ def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, *, dispa
     """An instance of a subclass on the same memory, without a graph."""
     out = _as_made(data.detach(), cls) if handles(type(data)) else wrap(data._array, cls)
     out._requires_grad = require_grad
+    note_policy(out, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return out
 
 

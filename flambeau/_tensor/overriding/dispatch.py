@@ -172,11 +172,12 @@ def handling_inputs(inputs: Sequence[Any]) -> list[Any]:
     return found
 
 
-def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """The result of the first handler that returns one.
 
     Args:
         found: the result of `handling_inputs`.
+        name: the operator in the error's text; default: `torch._ops.` and the overload.
 
     Raises:
         TypeError: all handlers return NotImplemented.
@@ -207,7 +208,8 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
     finally:
         grad_mode.reset(grad_token)
         _outside.reset(state)
-    raise TypeError(f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned "
+    name = name or f"torch._ops.{func}"
+    raise TypeError(f"Multiple dispatch failed for '{name}'; all __torch_dispatch__ handlers returned "
                     "NotImplemented:\n\n" + "\n".join(lines) +
                     "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
 

@@ -23,6 +23,8 @@ from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions, writing
 from .dispatch import ask, ask_declared, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
 from .entry_points import note_instance
+from .replaced_kernels import count as replaced_count
+from .replaced_kernels import run_replaced
 
 
 def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any) -> Any:
@@ -30,7 +32,12 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
     if no_dispatch.get():
         return NotImplemented
     found = handling_inputs(inputs)
-    if not found and not dispatch_modes.get():
+    result, seen = NotImplemented, False
+    if replaced_count[0] and not found and not dispatch_modes.get():
+        result, seen = run_replaced(op, inputs, params)
+        if seen:
+            return list(result) if isinstance(result, tuple) else result
+    if result is NotImplemented and not found and not dispatch_modes.get():
         if device_memory.count and any(is_on_accelerator(x) for x in inputs):
             return handlers.run_on_device(op, inputs, params, packed)
         if not any(is_meta(x) for x in inputs):
@@ -41,7 +48,8 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
             with without_interceptors():
                 return _apply_plainly(op, inputs, params)
         return NotImplemented  # the kernel computes addresses only
-    result = ask_declared(op, inputs, params, found)
+    if result is NotImplemented:
+        result = ask_declared(op, inputs, params, found)
     if result is NotImplemented:
         result = _ask_overload(op, inputs, params, found)
     outs = list(result) if isinstance(result, (tuple, list)) else [result]

@@ -13,6 +13,7 @@ from ...shapes import contiguous_strides
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, note_wrapper, without_handlers
+from .dispatch_policies import note_policy
 from .entry_points import below_overrides
 
 Implementation = Callable[..., Any]
@@ -234,6 +235,7 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
     out = wrap(without_elements(memory._array, WrapperArray), cls)
     out._requires_grad = requires_grad
     note_wrapper(out)
+    note_policy(out, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return out
 
 

@@ -107,6 +107,8 @@ def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) ->
                     return apply_inplace(op, *found)
                 return _all_outputs(op, overload, apply(op, *found), found[1])
     if public is None:
+        public = runner.public(name)
+    if public is None:
         raise NotImplementedError(f"flambeau has no implementation of {overload.name()}")
     positional = [bound.get(a.name, a.default_value) for a in schema.arguments if not a.kwarg_only]
     names = [a for a in schema.arguments if not a.kwarg_only]
