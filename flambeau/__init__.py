@@ -102,7 +102,7 @@ _OF_OTHER_BACKENDS = """
 
 #: public name -> the module that defines it, imported on first access
 _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": "environment.extension",
-                 "DispatchKey": "environment.dispatch_keys", "Tag": "environment.dispatch_keys",
+                 "DispatchKey": "environment.dispatch_keys", "Tag": "ops.tags",
                  "DispatchKeySet": "environment.dispatch_keys", **dict.fromkeys((
     "Argument", "Block", "FileCheck", "FunctionSchema", "Graph", "Node", "ScriptClass", "ScriptDict", "ScriptList",
     "ScriptMethod", "ScriptObject", "Value",

@@ -18,8 +18,7 @@ from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.batched_tensor import BatchedTensor, detach_batched
 from ..dispatch.promotion import result_type as promoted_type
 from ..meta import NO_DATA, is_meta
-from ..overriding.dispatch import handles, is_wrapper
-from ..overriding.dispatch_policies import note_policy
+from ..overriding.dispatch import handles, is_wrapper, note_policy
 from ..overriding.other_objects import with_other_object
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..shape.lazy_clones import make_writable

@@ -75,6 +75,35 @@ def forget_wrapper(x: Any) -> bool:
     return _wrappers.pop(id(x), None) is not None
 
 
+#: id of a tensor -> a reference to it, and what its handler answers: "strides", "sizes", "device", "layout"
+policies: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}
+
+
+def note_policy(x: Any, sizes_strides: str | None, device: bool, layout: bool) -> None:
+    """Note what a tensor's handler answers (`dispatch_policies`).
+
+    Raises:
+        ValueError: an unknown policy of sizes and strides.
+    """
+    if sizes_strides not in (None, "sizes", "strides"):
+        raise ValueError(f"Unknown sizes_strides_policy: {sizes_strides}; expected 'strides' or 'sizes'")
+    fields = {"sizes": {"sizes", "strides"}, "strides": {"strides"}, None: set()}[sizes_strides] | (
+        {"device"} if device else set()) | ({"layout"} if layout else set())
+    if fields:
+        key = id(x)
+        policies[key] = weakref.ref(x, lambda _: policies.pop(key, None)), frozenset(fields)
+
+
+def policy_of(x: Any) -> frozenset[str]:
+    """What a tensor's handler answers."""
+    found = policies.get(id(x))
+    return found[1] if found is not None and found[0]() is x else frozenset()
+
+
+#: [the number of kernels that replace those of PyTorch's operators (`replaced_kernels`)]
+replaced_count = [0]
+
+
 def is_on_accelerator(x: Any) -> bool:
     """Whether a value is a tensor whose elements are in a device's memory."""
     return getattr(getattr(x, "_array", None), "torch_device", None) is not None
@@ -234,6 +263,27 @@ def ask_declared(op: Any, inputs: Sequence[Any], params: dict[str, Any], found: 
         grad_mode.reset(grad_token)
 
 
-__all__ = ["DISABLED_DISPATCH", "ask", "ask_declared", "begin_dispatch", "declared_handlers", "dispatch_modes",
-           "end_dispatch", "handles", "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper",
-           "no_dispatch", "note_wrapper", "outside_handlers", "pop_mode", "push_mode", "without_handlers"]
+__all__ = [
+    "DISABLED_DISPATCH",
+    "ask",
+    "ask_declared",
+    "begin_dispatch",
+    "declared_handlers",
+    "dispatch_modes",
+    "end_dispatch",
+    "handles",
+    "handling_inputs",
+    "hold_handlers",
+    "is_on_accelerator",
+    "is_wrapper",
+    "no_dispatch",
+    "note_policy",
+    "note_wrapper",
+    "outside_handlers",
+    "policies",
+    "policy_of",
+    "pop_mode",
+    "push_mode",
+    "replaced_count",
+    "without_handlers",
+]

@@ -7,55 +7,20 @@ A tensor that was made with `dispatch_sizes_strides_policy="strides"` is asked f
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...devices import contiguous_format
 from ...ops.overloads import OpOverload, namespace_of
 from ...ops.schemas import FunctionSchema
 from ...shapes import Size
 from .aten_arguments import aten_overload
-from .dispatch import ask, no_dispatch, without_handlers
-from .entry_points import below_overrides
+from .dispatch import ask, no_dispatch, policy_of, without_handlers
 
 Implementation = Callable[..., Any]
 
 _NO_RANK = "dim returned invalid type NoneType, expected int"
 _NO_DEVICE = "unpackString: expected bytes or unicode object"
-
-
-class _Policy(NamedTuple):
-    """What the handler of a tensor answers."""
-
-    strides: bool
-    sizes: bool
-    device: bool
-    layout: bool
-
-
-_policies: dict[int, tuple[weakref.ref[Any], _Policy]] = {}
-
-
-def note_policy(x: Any, sizes_strides: str | None, device: bool, layout: bool) -> None:
-    """Note what a tensor's handler answers.
-
-    Raises:
-        ValueError: an unknown policy of sizes and strides.
-    """
-    if sizes_strides not in (None, "sizes", "strides"):
-        raise ValueError(f"Unknown sizes_strides_policy: {sizes_strides}; expected 'strides' or 'sizes'")
-    if sizes_strides is None and not device and not layout:
-        return
-    key = id(x)
-    policy = _Policy(sizes_strides is not None, sizes_strides == "sizes", device, layout)
-    _policies[key] = weakref.ref(x, lambda _: _policies.pop(key, None)), policy
-
-
-def policy_of(x: Any) -> _Policy | None:
-    """What a tensor's handler answers; None for a tensor without policy."""
-    found = _policies.get(id(x))
-    return found[1] if found is not None and found[0]() is x else None
 
 
 def _prim(name: str) -> OpOverload:
@@ -72,10 +37,7 @@ def _answer(operator: OpOverload, *args: Any) -> Any:
 
 def _asked(x: Any, field: str) -> bool:
     """Whether a tensor's handler is asked what a field of its policy names."""
-    if not _policies or no_dispatch.get():
-        return False
-    policy = policy_of(x)
-    return policy is not None and bool(getattr(policy, field))
+    return not no_dispatch.get() and field in policy_of(x)
 
 
 def _asking(field: str, operator: Callable[[], OpOverload], convert: Callable[[Any], Any] | None = None,
@@ -167,7 +129,8 @@ _sizes = _listing("sizes", _aten("sym_size"), Size)
 _count = _asking("sizes", _aten("sym_numel"))
 _rank = _asking("sizes", _aten("dim"), refusal=_NO_RANK)
 
-below_overrides.update({
+#: query -> what runs instead of it for a tensor with a policy; it is given the implementation and the arguments
+ANSWERS: dict[str, Callable[[Implementation, tuple[Any, ...], dict[str, Any]], Any]] = {
     "torch.Tensor.device.__get__": _asking("device", lambda: _prim("device"), refusal=_NO_DEVICE),
     "torch.Tensor.is_cuda.__get__": _asking("device", lambda: _prim("device"), lambda found: found.type == "cuda",
                                             _NO_DEVICE),
@@ -180,6 +143,6 @@ below_overrides.update({
     "torch.Tensor.__len__": _length,
     "torch.Tensor.storage_offset": _asking("sizes", _aten("sym_storage_offset")),
     "torch.Tensor.is_contiguous": _is_contiguous, "torch.Tensor.data_ptr": _data_ptr,
-})
+}
 
-__all__ = ["note_policy", "policy_of"]
+__all__ = ["ANSWERS"]

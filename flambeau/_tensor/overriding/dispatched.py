@@ -21,10 +21,17 @@ from ..dispatch.interception import without_interceptors
 from ..meta import NO_DATA, is_meta, meta_array, no_meta_kernel
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions, writing
-from .dispatch import ask, ask_declared, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
+from .dispatch import (
+    ask,
+    ask_declared,
+    dispatch_modes,
+    handles,
+    handling_inputs,
+    is_on_accelerator,
+    no_dispatch,
+    replaced_count,
+)
 from .entry_points import note_instance
-from .replaced_kernels import count as replaced_count
-from .replaced_kernels import run_replaced
 
 
 def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any) -> Any:
@@ -34,6 +41,8 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
     found = handling_inputs(inputs)
     result, seen = NotImplemented, False
     if replaced_count[0] and not found and not dispatch_modes.get():
+        from .replaced_kernels import run_replaced
+
         result, seen = run_replaced(op, inputs, params)
         if seen:
             return list(result) if isinstance(result, tuple) else result

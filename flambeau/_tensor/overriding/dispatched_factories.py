@@ -12,8 +12,17 @@ from ...engine.tensor_interface import layer
 from ...shapes import contiguous_strides
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
-from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, note_wrapper, without_handlers
-from .dispatch_policies import note_policy
+from .dispatch import (
+    ask,
+    dispatch_modes,
+    handles,
+    handling_inputs,
+    no_dispatch,
+    note_policy,
+    note_wrapper,
+    policies,
+    without_handlers,
+)
 from .entry_points import below_overrides
 
 Implementation = Callable[..., Any]
@@ -173,7 +182,22 @@ def _unread(text: str) -> Any:
     return run
 
 
+def _by_policy(query: str) -> Any:
+    """A query that the handler of a wrapper answers whose policy says so."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not policies:
+            return implementation(*args, **kwargs)
+        from .dispatch_policies import ANSWERS
+
+        return ANSWERS[query](implementation, args, kwargs)
+
+    return run
+
+
 below_overrides.update({
+    **{name: _by_policy(name) for name in ("torch.numel", *(f"torch.Tensor.{name}" for name in (
+        "device.__get__", "is_cuda.__get__", "layout.__get__", "shape.__get__", "ndim.__get__", "stride", "size", "dim",
+        "ndimension", "numel", "nelement", "__len__", "storage_offset", "is_contiguous", "data_ptr")))},
     "torch.Tensor.tolist": _unread(".tolist() is not supported for tensor subclasses, got {0}"),
     "torch.Tensor.numpy": _unread(".numpy() is not supported for tensor subclasses."),
     **{f"torch.{name}": _sized(f"{name}.{'memory_format' if name == 'empty' else 'default'}")

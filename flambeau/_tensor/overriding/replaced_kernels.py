@@ -15,15 +15,13 @@ from ...ops.aten import declarations_of
 from ...ops.declare import Op
 from ...ops.overloads import OpOverload
 from .aten_arguments import call_arguments
-from .dispatch import begin_dispatch, end_dispatch
+from .dispatch import begin_dispatch, end_dispatch, replaced_count
 
 #: dispatch keys of kernels that replace an operator, and those of kernels that compute below autograd
 ABOVE_AUTOGRAD, BELOW_AUTOGRAD = frozenset(("Autograd", "AutogradCPU")), frozenset(("CPU",))
 
 #: name of the overload -> dispatch key -> kernel
 _kernels: dict[str, dict[str, Callable[..., Any]]] = {}
-#: [the number of kernels]
-count = [0]
 
 
 def replace(overload: OpOverload, key: str, kernel: Callable[..., Any]) -> Callable[[], None]:
@@ -40,13 +38,13 @@ def replace(overload: OpOverload, key: str, kernel: Callable[..., Any]) -> Calla
     is_new = key not in by_key
     by_key[key] = kernel
     if is_new:
-        count[0] += 1
+        replaced_count[0] += 1
         begin_dispatch()
 
     def remove() -> None:
         if by_key.get(key) is kernel:
             del by_key[key]
-            count[0] -= 1
+            replaced_count[0] -= 1
             end_dispatch()
 
     return remove
@@ -68,4 +66,4 @@ def run_replaced(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple
     return NotImplemented, False
 
 
-__all__ = ["ABOVE_AUTOGRAD", "BELOW_AUTOGRAD", "count", "replace", "run_replaced"]
+__all__ = ["ABOVE_AUTOGRAD", "BELOW_AUTOGRAD", "replace", "run_replaced"]
