@@ -18,6 +18,7 @@ from ._library.kernels import OperatorKernels, refuse_keyword_tensors
 from ._library.registry import define_operator, kernels_of, operator_named, remove_operator
 from ._tensor import Tensor
 from ._tensor.overriding.replaced_kernels import ABOVE_AUTOGRAD, BELOW_AUTOGRAD, replace
+from .backends.numpy.memory import owner
 from .devices import device
 from .ops.overloads import OpOverload, OpOverloadPacket
 from .trees import tree_leaves
@@ -608,17 +609,20 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
 
 
 def _check_schema(overload: OpOverload, args: Any, kwargs: Any) -> None:
-    """Only arguments that the schema says are written."""
+    """Only arguments that the schema says are written, and only those that it says share memory with a result do."""
     bound = overload._schema.bind(args, kwargs)
     before = {name: [x._array.copy() for x in tree_leaves(value) if isinstance(x, Tensor)]
               for name, value in bound.items()}
-    overload(*args, **kwargs)
+    results = [x for x in tree_leaves(overload(*args, **kwargs)) if isinstance(x, Tensor) and x._array.size]
+    memory = {id(owner(x._array)) for x in results}
     for argument in overload._schema.arguments:
         written = argument.alias_info is not None and argument.alias_info.is_write
         tensors = [x for x in tree_leaves(bound.get(argument.name)) if isinstance(x, Tensor)]
         for x, old in zip(tensors, before.get(argument.name, ()), strict=True):
             if not written and x._array.tobytes() != old.tobytes():
                 raise RuntimeError(f"Argument {argument.name} is not defined as mutable but was mutated")
+            if argument.alias_info is None and x._array.size and id(owner(x._array)) in memory:
+                raise RuntimeError(f"Argument {argument.name} is not defined to alias output but was aliasing")
 
 
 def _check_autograd(overload: OpOverload, args: Any, kwargs: Any) -> None:

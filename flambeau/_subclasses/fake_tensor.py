@@ -202,9 +202,14 @@ class FakeTensor(Tensor):
 
 def layer_aten(name: str, overload: str = "default") -> OpOverload:
     """An overload of PyTorch's namespace of operators."""
+    return getattr(getattr(aten_namespace(), name), overload)
+
+
+def aten_namespace() -> Any:
+    """PyTorch's namespace of operators."""
     from ..ops import aten
 
-    return getattr(getattr(aten, name), overload)
+    return aten
 
 
 def _fake(mode: FakeTensorMode, array: Any, device: Any, constant: Any = None, requires_grad: bool = False) -> Any:
@@ -224,6 +229,7 @@ def _fake(mode: FakeTensorMode, array: Any, device: Any, constant: Any = None, r
 _DATA_DEPENDENT = frozenset(("_local_scalar_dense", "equal", "allclose", "is_nonzero", "item"))
 _DYNAMIC_SHAPE = frozenset(("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "argwhere",
                             "bincount", "repeat_interleave"))
+_LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randn_like", "randint_like", "zeros_like")
 _LIFTS = frozenset(("lift_fresh", "lift_fresh_copy", "lift"))
 
 
@@ -300,6 +306,7 @@ class FakeTensorMode(TorchDispatchMode):
             for x in leaves[:1]:
                 if isinstance(x, FakeTensor):
                     x.constant = None
+                    _follow(x)
         return out
 
     def _checked(self, x: Any, func: Any, args: Any, kwargs: Any) -> Any:
@@ -402,20 +409,28 @@ def _meta_of(x: FakeTensor) -> Any:
     return found
 
 
+def _follow(x: FakeTensor) -> None:
+    """Give a fake tensor the shape and strides that its meta tensor was given in place, by `resize_` or `t_`."""
+    array = x.__dict__["_meta"]._array
+    if array.shape != x._array.shape or array.strides != x._array.strides or array.dtype != x._array.dtype:
+        x._array = without_elements(array, WrapperArray)
+        x.__dict__["_addresses"] = x._array
+
+
 class FakeTensorConverter:
     """Makes fake tensors of tensors, the same one for the same tensor."""
 
     def __init__(self, *, copy_data: bool = False, export: bool = False) -> None:
         self.export = export
-        self._made = WeakIdKeyDictionary()  # a fake tensor lives no longer than its tensor for its sake
+        self._made = WeakIdKeyDictionary()  # tensor -> a reference to its fake tensor
         self._made_of_meta: dict[str, WeakIdKeyDictionary] = {}  # by device
         #: id of the array that owns a storage -> references to it and to the addresses that stand for it
         self._memory: dict[int, tuple[Any, Any]] = {}
 
     @property
     def tensor_memo(self) -> WeakIdKeyDictionary:
-        """Tensor -> the fake tensor that was made of it."""
-        return self._made
+        """Tensor -> the fake tensor that was made of it, while that is alive."""
+        return WeakIdKeyDictionary({t: made for t, ref in self._made.items() if (made := ref()) is not None})
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Any, **settings: Any) -> Any:
         """The fake tensor of a tensor."""
@@ -425,7 +440,7 @@ class FakeTensorConverter:
             return t
         if t.layout is not devices.strided:
             raise UnsupportedFakeTensorException("sparse tensors")
-        found = self._made.get(t)
+        found = _alive(self._made, t)
         if found is not None:
             return found
         out = _fake(fake_mode, self._addresses(t._array), t._device, requires_grad=t._requires_grad)
@@ -433,7 +448,7 @@ class FakeTensorConverter:
 
         if isinstance(t, Parameter):
             out._is_param = True
-        self._made[t] = out
+        self._made[t] = weakref.ref(out)
         if t._grad is not None:
             out._grad = self.from_real_tensor(fake_mode, t._grad)
         return out
@@ -455,16 +470,37 @@ class FakeTensorConverter:
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Any, device: Any, **settings: Any) -> Any:
         """The fake tensor of a meta tensor that stands for one of a device, the same one each time."""
         made = self._made_of_meta.setdefault(str(device), WeakIdKeyDictionary())
-        found = made.get(t)
+        found = _alive(made, t)
         if found is None:
-            found = made[t] = _fake(fake_mode, t._array, device)
+            found = _fake(fake_mode, t._array, device)
+            made[t] = weakref.ref(found)
         return found
+
+
+def _alive(made: WeakIdKeyDictionary, t: Any) -> Any:
+    """The fake tensor that a table has for a tensor, if it is alive; None: there is none."""
+    found = made.get(t)
+    return None if found is None else found()
 
 
 def _fake_copy(tensor: Any, mode: FakeTensorMode, memo: dict[int, Any]) -> Any:
     if id(tensor) not in memo:
         memo[id(tensor)] = mode.from_tensor(tensor)
     return memo[id(tensor)]
+
+
+def _is_tensor_constructor(func: OpOverload) -> bool:
+    """Whether an operator makes one tensor, of no other tensors."""
+    schema = func._schema
+    return not any(a.is_tensor for a in schema.arguments) and len(schema.returns) == 1 and (
+        schema.returns[0].type_name == "Tensor")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_like_tensor_constructors":  # the operators that make a tensor like another
+        return [getattr(getattr(aten_namespace(), like), overload) for like in _LIKE
+                for overload in getattr(aten_namespace(), like).overloads()]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class FakeCopyMode:

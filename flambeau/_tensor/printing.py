@@ -243,7 +243,9 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     suffixes = []
     if device.type != "cpu":
         suffixes.append(f"device='{device}'")
-    if meta or (PRINT_OPTS.edgeitems == 0 and not empty) or (empty and len(shape) != 1):
+    sized = meta and (tensor_contents is None or device.type == "meta" or (
+        getattr(type(tensor), "_lacks_elements", False)))
+    if sized or (PRINT_OPTS.edgeitems == 0 and not empty) or (empty and len(shape) != 1):
         suffixes.append(f"size={shape}")
     sparse = not meta and isinstance(tensor._array, SparseArray)
     if sparse:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from .._tensor import Tensor
-from .._tensor.overriding.dispatch import handles
+from .._tensor.overriding.dispatch import extra_keys, handles
 from ..amp import state as autocast
 from ..devices import strided
 from ..modes import inference
@@ -142,7 +142,9 @@ def dispatch_keys(x: Tensor) -> DispatchKeySet:
         names += ["Python", "PythonTLSSnapshot"]
     if backend != "Meta":
         names.append(f"Autocast{backend}")
-    return DispatchKeySet([DispatchKey[name] for name in names])
+    found = DispatchKeySet([DispatchKey[name] for name in names])
+    reference, extra = extra_keys.get(id(x), (None, None))
+    return found | extra if reference is not None and reference() is x else found
 
 
 class _ExcludeDispatchKeyGuard:

@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from .._tensor import Tensor
 from .._tensor.overriding import dispatch, entry_points
+from .._tensor.overriding.dispatch import is_wrapper
+from ..backends.elementless_array import WrapperArray, addresses_of, plain_dtype, without_elements
+from ..backends.numpy.memory import address, owner
 from ..ops.overloads import OpOverload
 
 
@@ -193,8 +198,27 @@ def get_alias_info(func: OpOverload) -> SchemaInfo:
     return SchemaInfo([info(a) for a in func._schema.arguments], [info(r) for r in func._schema.returns])
 
 
+def _share_storage(views: Any, base: Any) -> None:
+    """Put wrappers that are views onto the addresses of the wrapper that they view."""
+    if not is_wrapper(base) or not base._array.size:
+        return
+    memory = owner(base._array)
+    for x in views if isinstance(views, (list, tuple)) else (views,):
+        if not is_wrapper(x) or not x._array.size or owner(x._array) is memory:
+            continue
+        dtype = plain_dtype(x._array.dtype)
+        start = address(x._array) - address(owner(x._array))
+        try:
+            array = np.ndarray(x._array.shape, dtype, addresses_of(memory), start, x._array.strides)
+        except (TypeError, ValueError):  # it is not within the storage
+            continue
+        x._array = without_elements(array, WrapperArray)
+
+
 def return_and_correct_aliasing(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> Any:
     """The result that a wrapper subclass returns for an operator: for an in-place operator, the written argument.
+
+    A wrapper that is a view of an argument gets the argument's storage.
 
     Args:
         func: the overload that the handler was given.
@@ -204,10 +228,14 @@ def return_and_correct_aliasing(func: OpOverload, args: Sequence[Any], kwargs: d
     """
     aliases = get_alias_info(func)
     written = [next(iter(r.alias_set)) for r in aliases.outs if r.is_write]
-    if not written:
-        return out
     bound = func._schema.bind(tuple(args), dict(kwargs))
     by_set = {name: a.name for a in aliases.args for name in a.alias_set}
+    if not written:
+        outs = out if len(aliases.outs) > 1 else (out,)
+        for returned, value in zip(aliases.outs, outs, strict=False):
+            for name in returned.alias_set:
+                _share_storage(value, bound.get(by_set.get(name) or ""))
+        return out
     values = [bound[by_set[name] or ""] for name in written]
     return values[0] if len(values) == 1 else type(out)(values)
 

@@ -188,3 +188,72 @@ def test_handlers_see_primitive_operators():
         return names[:1]
 
     assert seen(flambeau) == seen(torch)
+
+
+WRAPPERS = {
+    "views share the storage": """
+        for views in (x.split([1, 2]), x.split(2), [x[0]], [x.view(2, 3)], [x.t()], [x * 2]):
+            for y in views:
+                show(storage(y) == storage(x))
+                show((y.storage_offset(), y.stride()))
+    """,
+    "writes to detached tensors are counted": """
+        before = x._version
+        x.detach().add_(1)
+        show(x._version - before)
+        x.data.add_(1)
+        show(x._version - before)
+    """,
+    "set and resize": """
+        x.set_(torch.ones(2)); x.set_(); x.set_(torch.ones(4), 0, [2], [1]); x.resize_([4, 2]); x.resize_(3)
+        x.set_(torch.ones(3).untyped_storage())
+    """,
+    "text": "show(repr(x))",
+    "keys": """
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.NestedTensor)
+        made = torch.Tensor._make_wrapper_subclass(type(x), (2,), None, None, None, torch.float32, torch.strided,
+                                                   torch.device("cpu"), False, False, None, False, False, keys)
+        show(torch._C._dispatch_keys(made).has(torch._C.DispatchKey.NestedTensor))
+        show(torch._C._dispatch_keys(x).has(torch._C.DispatchKey.NestedTensor))
+    """,
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("program", WRAPPERS.values(), ids=WRAPPERS)
+def test_wrappers_are_as_in_pytorch(program):
+    torch = pytest.importorskip("torch")
+    import importlib
+    from textwrap import dedent
+
+    def run(module):
+        out = []
+        dispatch = importlib.import_module(f"{module.__name__}.utils._python_dispatch")
+        trees = importlib.import_module(f"{module.__name__}.utils._pytree")
+
+        class Wrapper(module.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                return module.Tensor._make_wrapper_subclass(
+                    cls, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype)
+
+            def __init__(self, inner):
+                self.inner = inner
+
+            def __repr__(self):
+                return super().__repr__(tensor_contents=f"{self.inner.tolist()}")
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                out.append(str(func))
+                if func.overloadpacket.__name__ in ("set_", "resize_"):
+                    return args[0]
+                inner = trees.tree_map_only(Wrapper, lambda x: x.inner, (args, kwargs or {}))
+                result = trees.tree_map_only(module.Tensor, Wrapper, func(*inner[0], **inner[1]))
+                return dispatch.return_and_correct_aliasing(func, args, kwargs or {}, result)
+
+        exec(dedent(program), {"torch": module, "x": Wrapper(module.arange(6.).reshape(3, 2)), "dispatch": dispatch,
+                               "storage": lambda x: module._C._storage_id(x), "show": lambda x: out.append(str(x))})
+        return out
+
+    assert run(flambeau) == run(torch)

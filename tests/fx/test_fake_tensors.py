@@ -31,6 +31,28 @@ def _creation(torch: Any, fake: Any, mode: Any, show: Any) -> None:
     show(lambda: fake.FakeTensor(1, 2, 3))
 
 
+def _memory(torch: Any, fake: Any, mode: Any, show: Any) -> None:
+    """Storages, gradients, memos and shapes that change in place."""
+    base = torch.ones(4, 3)
+    x, y = mode.from_tensor(base), mode.from_tensor(base[1:])
+    show(lambda: (torch._C._storage_id(x) == torch._C._storage_id(y), y.storage_offset(), y.stride()))
+    leaf = torch.ones(2, requires_grad=True)
+    leaf.grad = torch.ones(2)
+    copied = mode.from_tensor(leaf)
+    show(lambda: (copied.grad, fake.is_fake(copied.grad)))
+    converter = mode.fake_tensor_converter
+    meta = torch.ones(2, device="meta")
+    once = converter.from_meta_and_device(mode, meta, "cpu")
+    show(lambda: (once is converter.from_meta_and_device(mode, meta, "cpu"), once.device.type))
+    with mode:
+        z = torch.tensor([1])
+        z.resize_([2])
+        show(lambda: (z.size(0), z.constant, z))
+        show(lambda: torch.ones(2).new_full([2, torch.tensor([3, 4])[0]], 0.0))
+        with torch.inference_mode():
+            show(lambda: (torch.rand(2) + 1).is_inference())
+
+
 def _elements(torch: Any, fake: Any, mode: Any, show: Any) -> None:
     x = mode.from_tensor(torch.ones(2, 3))
     show(lambda: x.sum().item())
@@ -92,7 +114,7 @@ def _lines(name: str, program: Program) -> list[str]:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("program", [_creation, _elements, _inside, _custom])
+@pytest.mark.parametrize("program", [_creation, _memory, _elements, _inside, _custom])
 def test_programs_print_what_pytorch_prints(program: Program) -> None:
     """Values, errors and their texts."""
     pytest.importorskip("torch")
@@ -164,3 +186,15 @@ def test_indices_of_maxima_are_fake(name):
     for fake, real in zip(found, expected, strict=True):
         assert isinstance(fake, FakeTensor)
         assert (fake.shape, fake.dtype, fake.device) == (real.shape, real.dtype, real.device)
+
+
+def test_a_mode_does_not_live_for_its_fake_tensors() -> None:
+    import weakref
+
+    x = flambeau.ones(2)
+    mode = FakeTensorMode()
+    made = mode.from_tensor(x)
+    assert len(mode.fake_tensor_converter.tensor_memo) == 1
+    reference = weakref.ref(mode)
+    del mode, made
+    assert reference() is None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._tensor import Tensor, functions
+from ...devices import channels_last, channels_last_3d
 from ...nn import functional as F
 from .vector_jacobian import gradient_of, vector_jacobian
 
@@ -14,7 +15,11 @@ def _adaptive_avg_pool(rank: int) -> Callable[..., Any]:
     def run(grad_output: Tensor, self: Tensor) -> Tensor:
         size = tuple(grad_output.shape[-rank:])
         pool = getattr(F, f"adaptive_avg_pool{rank}d")
-        return vector_jacobian(lambda x: pool(x, size), [self], (grad_output,))[0]
+        found = vector_jacobian(lambda x: pool(x, size), [self], (grad_output,))[0]
+        last = channels_last if rank == 2 else channels_last_3d
+        if self.ndim == rank + 2 and self.is_contiguous(memory_format=last) and not self.is_contiguous():
+            return found.contiguous(memory_format=last)
+        return found
 
     return run
 

@@ -100,6 +100,16 @@ def policy_of(x: Any) -> frozenset[str]:
     return found[1] if found is not None and found[0]() is x else frozenset()
 
 
+#: id of a tensor -> a reference to it, and the dispatch keys that it was made with
+extra_keys: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+
+def note_extra_keys(x: Any, keys: Any) -> None:
+    """Note the dispatch keys that a tensor was made with, which `torch._C._dispatch_keys` shows."""
+    key = id(x)
+    extra_keys[key] = weakref.ref(x, lambda _: extra_keys.pop(key, None)), keys
+
+
 #: [the number of kernels that replace those of PyTorch's operators (`replaced_kernels`)]
 replaced_count = [0]
 

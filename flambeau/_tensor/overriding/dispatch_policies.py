@@ -121,6 +121,14 @@ def _data_ptr(implementation: Implementation, args: tuple[Any, ...], kwargs: dic
     return implementation(*args, **kwargs)
 
 
+def _type_as(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A conversion to the dtype of a tensor, and to the device that its handler says."""
+    other = args[1] if len(args) > 1 else kwargs["other"]
+    if _asked(other, "device"):
+        return args[0].to(other.device, other.dtype)
+    return implementation(*args, **kwargs)
+
+
 def _aten(name: str) -> Callable[[], OpOverload]:
     return lambda: aten_overload(name, "default")
 
@@ -143,6 +151,7 @@ ANSWERS: dict[str, Callable[[Implementation, tuple[Any, ...], dict[str, Any]], A
     "torch.Tensor.__len__": _length,
     "torch.Tensor.storage_offset": _asking("sizes", _aten("sym_storage_offset")),
     "torch.Tensor.is_contiguous": _is_contiguous, "torch.Tensor.data_ptr": _data_ptr,
+    "torch.Tensor.type_as": _type_as,
 }
 
 __all__ = ["ANSWERS"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from .dispatch import (
     handles,
     handling_inputs,
     no_dispatch,
+    note_extra_keys,
     note_policy,
     note_wrapper,
     policies,
@@ -71,7 +73,7 @@ def _sized(name: str) -> Any:
     def arguments(*args: Any, size: Any = None) -> tuple[str, tuple[Any, ...]]:
         if size is None:
             size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        return name, (list(size),)
+        return name, (_numbers(size),)
 
     return _asking(arguments)
 
@@ -89,10 +91,10 @@ def _randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None) 
 def _new(name: str) -> Any:
     def arguments(self: Tensor, *args: Any, size: Any = None, **others: Any) -> tuple[str, tuple[Any, ...]]:
         if name == "new_full":
-            return f"{name}.default", (self, list(args[0] if args else size), *args[1:], *others.values())
+            return f"{name}.default", (self, _numbers(args[0] if args else size), *args[1:], *others.values())
         if size is None:
             size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        return f"{name}.default", (self, list(size))
+        return f"{name}.default", (self, _numbers(size))
 
     return _asking(arguments, device=False)
 
@@ -148,14 +150,57 @@ def _element(convert: Callable[[Any], Any] | None) -> Any:
     return run
 
 
-def _detached(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`x.detach()` and `x.data`: the operator `detach`."""
-    if not _has_handler(args):
+def _detaching(shares_version: bool) -> Any:
+    """`x.detach()`, whose writes are counted for `x`, too, and `x.data`: the operator `detach`."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not _has_handler(args):
+            return implementation(*args, **kwargs)
+        x = args[0]
+        made = ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
+        if made is not None and not isinstance(made, Tensor):
+            raise RuntimeError(f"Unable to cast {made} to Tensor")
+        if shares_version and made is not None and made is not x and not x._inference and not made._inference:
+            if x._counter is None:
+                x._counter = [0]
+            made._counter = x._counter
+        return made
+
+    return run
+
+
+def _set(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x.set_(source)` of a tensor whose class handles operators: an overload of `set_`."""
+    if no_dispatch.get() or not handles(type(args[0])):
         return implementation(*args, **kwargs)
-    made = ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
-    if made is not None and not isinstance(made, Tensor):
-        raise RuntimeError(f"Unable to cast {made} to Tensor")
-    return made
+    names = ("source", "storage_offset", "size", "stride")
+    given = dict(zip(names, args[1:], strict=False)) | kwargs
+    source = given.pop("source", None)
+    if source is None:
+        overload, rest = "default", ()
+    else:
+        if given and isinstance(source, Tensor):
+            source = source.untyped_storage()
+        overload = "source_Tensor" if isinstance(source, Tensor) else "source_Storage"
+        rest = (source,)
+    if given:
+        overload += "_storage_offset"
+        rest += (given.get("storage_offset", 0), list(given["size"]), list(given.get("stride", ())))
+    ask(aten_overload("set_", overload), handling_inputs(args), (args[0], *rest), {})
+    return args[0]
+
+
+def _resize(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x.resize_(size)` of a tensor whose class handles operators: the operator `resize_`."""
+    if no_dispatch.get() or not handles(type(args[0])):
+        return implementation(*args, **kwargs)
+    size = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
+    ask(aten_overload("resize_", "default"), handling_inputs(args), (args[0], list(size)), kwargs)
+    return args[0]
+
+
+def _numbers(sizes: Any) -> list[Any]:
+    """Sizes, those that are tensors as numbers."""
+    return [operator.index(each) if isinstance(each, Tensor) else each for each in sizes]
 
 
 def _compared(name: str) -> Any:
@@ -197,7 +242,8 @@ def _by_policy(query: str) -> Any:
 below_overrides.update({
     **{name: _by_policy(name) for name in ("torch.numel", *(f"torch.Tensor.{name}" for name in (
         "device.__get__", "is_cuda.__get__", "layout.__get__", "shape.__get__", "ndim.__get__", "stride", "size", "dim",
-        "ndimension", "numel", "nelement", "__len__", "storage_offset", "is_contiguous", "data_ptr")))},
+        "ndimension", "numel", "nelement", "__len__", "storage_offset", "is_contiguous", "data_ptr",
+        "type_as")))},
     "torch.Tensor.tolist": _unread(".tolist() is not supported for tensor subclasses, got {0}"),
     "torch.Tensor.numpy": _unread(".numpy() is not supported for tensor subclasses."),
     **{f"torch.{name}": _sized(f"{name}.{'memory_format' if name == 'empty' else 'default'}")
@@ -206,7 +252,7 @@ below_overrides.update({
                                                  "full_like")},
     "torch.randint_like": _asking(_randint_like, device=False),
     **{f"torch.Tensor.{name}": _new(name) for name in ("new_zeros", "new_ones", "new_empty", "new_full")},
-    "torch.full": _asking(lambda size, fill_value: ("full.default", (list(size), fill_value))),
+    "torch.full": _asking(lambda size, fill_value: ("full.default", (_numbers(size), fill_value))),
     "torch.arange": _stepped("arange"), "torch.randint": _asking(_randint),
     "torch.eye": _asking(lambda n, m=None: ("eye.default", (n,)) if m is None else ("eye.m", (n, m))),
     "torch.linspace": _asking(lambda start, end, steps: ("linspace.default", (start, end, steps))),
@@ -216,7 +262,8 @@ below_overrides.update({
     "torch.randperm": _asking(lambda n: ("randperm.default", (n,))),
     "torch.empty_strided": _asking(lambda size, stride: ("empty_strided.default", (list(size), list(stride)))),
     "torch.scalar_tensor": _asking(lambda s: ("scalar_tensor.default", (s,))),
-    **dict.fromkeys(("torch.detach", "torch.Tensor.detach", "torch.Tensor.data.__get__"), _detached),
+    **dict.fromkeys(("torch.detach", "torch.Tensor.detach"), _detaching(True)),
+    "torch.Tensor.data.__get__": _detaching(False), "torch.Tensor.set_": _set, "torch.Tensor.resize_": _resize,
     **{f"{prefix}.{name}": _compared(name) for prefix in ("torch", "torch.Tensor") for name in ("equal", "allclose")},
     "torch.tensor": _lifted, "torch.Tensor.item": _element(None), "torch.Tensor.__bool__": _element(bool),
     "torch.Tensor.__float__": _element(float), "torch.Tensor.__int__": _element(int),
@@ -260,6 +307,8 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
     out._requires_grad = requires_grad
     note_wrapper(out)
     note_policy(out, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    if _extra_dispatch_keys is not None:
+        note_extra_keys(out, _extra_dispatch_keys)
     return out
 
 
