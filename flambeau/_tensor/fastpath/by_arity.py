@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable
-from itertools import count
+from itertools import cycle
 from math import prod
 from types import FunctionType
 from typing import Any
@@ -73,6 +73,8 @@ _float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
 _NO_NAMES: dict[str, Any] = {}
+#: whether a call becomes known: one of `LEARNED`
+_DUE = (*(False,) * (LEARNED - 1), True)
 #: larger than the size of any array
 _NO_LIMIT = 1 << 62
 
@@ -162,7 +164,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     shape_only = plan.consts == (("shape", 0),)
-    known_calls, misses = KnownCalls(), None if launches is not None or limit is None else count(1)
+    known_calls, is_due = KnownCalls(), cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
 
     def call(input: Any, *, out: Any = None) -> Any:
@@ -180,11 +182,12 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return general(input)
         if dt is not F32 and dt is not F64:
             return general(input)
-        launch: Any = False
+        launch: Any = None
         try:  # each free variable costs every call: those of launches are reached by them
             if not LARGE_SEEN[0]:
                 r = quietly(kernel, a) if scalar is None or a.ndim else quietly(scalar, a[()])
             else:
+                launch = False
                 if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
                     launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
                 if launch:
@@ -195,10 +198,10 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                     r = quietly(scalar, a[()])
                 else:
                     r = quietly(kernel, a)
+                if launch is None and launches is not None:
+                    launches.consider(dt, (a.shape, a.strides), (a,), asarray(r), launch_by, op, [a], {})
         except RuntimeError:  # the context is entered by another thread, or the array is too large
             return fallback(input) if limit is None else general(input)
-        if launch is None and launches is not None:
-            launches.consider(dt, (a.shape, a.strides), (a,), asarray(r), launch_by, op, [a], {})
         if r.__class__ is not ndarray:
             r = asarray(r)
         elif layouts_seen[0] and (not a.flags.c_contiguous or layouts_seen[0] > 1) and 1 in r.shape:
@@ -256,7 +259,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                     result._transform_depth = len(transform_stack.get())
             elif launch:
                 enter = known_calls.add((input,), {}, launch)
-            elif misses is not None and SMALL_KERNELS[0] and not next(misses) % LEARNED and r.ndim and (
+            elif launch is False and SMALL_KERNELS[0] and is_due() and r.ndim and (
                     r.flags.c_contiguous and in_elementwise_layout(r, (a,)) is r):  # whatever layouts are seen later
                 enter = known_calls.add((input,), {}, kernel)
         return result
@@ -312,7 +315,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     seen_large_results: list[bool] = []  # not empty once small operands broadcast to a large result: shapes are checked
     known_calls = None if large is None else KnownCalls(records)
     enter: Any = None
-    misses = count(1)
+    is_due = cycle(_DUE).__next__
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
     saves = tuple(code > 0 for code in codes)
@@ -373,7 +376,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
-            if SMALL_KERNELS[0] and not next(misses) % LEARNED:
+            if SMALL_KERNELS[0] and is_due():
                 learn((input, other), (a, b), r)
             return result
         if not records_fast:
@@ -477,7 +480,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
-            if SMALL_KERNELS[0] and not next(misses) % LEARNED:
+            if SMALL_KERNELS[0] and is_due():
                 learn((input, other), (a, b), r, True)
             return result
         node = OpNode()
