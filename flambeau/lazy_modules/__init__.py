@@ -155,9 +155,10 @@ OPERATORS: dict[str, str] = {
     "shape.strided_views": "_take_strided _embed_strided _replace_strided",
     "shape.views": """
         _embed _basic_index _embed_diagonal _embed_windows view _view_dtype _alias _unsafe_view t transpose permute
-        expand broadcast_to _squeeze_all _squeeze_dim _squeeze_dims unsqueeze select slice diagonal unfold _as_strided
-        unbind _split split_with_sizes unsafe_split unsafe_split_with_sizes view_as expand_as reshape_as _reshape_alias
-        _t_ _transpose_ _squeeze_all_ _squeeze_dim_ _squeeze_dims_ _unsqueeze_ _as_strided_
+        expand broadcast_to _squeeze_to _unsqueeze_to _squeeze_all _squeeze_dim _squeeze_dims unsqueeze select slice
+        diagonal unfold _as_strided unbind _split split_with_sizes unsafe_split unsafe_split_with_sizes view_as
+        expand_as reshape_as _reshape_alias _t_ _transpose_ _squeeze_all_ _squeeze_dim_ _squeeze_dims_ _unsqueeze_
+        _as_strided_
     """,
     "shape.view_copies": """
         view_copy alias_copy t_copy transpose_copy permute_copy expand_copy unsqueeze_copy select_copy slice_copy
@@ -444,9 +445,9 @@ PRIMITIVES: dict[str, str] = {
     """,
     "memory": "strided_view clone contiguous to zeros full_like zeros_like ones_like",
     "views": """
-        view reshape reshaped view_dtype t transpose permute expand broadcast_to squeeze unsqueeze select slice diagonal
-        unfold embed embed_diagonal embed_windows replace_basic_index replace_diagonal take_strided embed_strided
-        replace_strided
+        view reshape reshaped view_dtype t transpose permute expand broadcast_to squeeze unsqueeze _squeeze_to
+        _unsqueeze_to select slice diagonal unfold embed embed_diagonal embed_windows replace_basic_index
+        replace_diagonal take_strided embed_strided replace_strided
     """,
     "rearranging": "flip roll rot90 tril triu repeat constant_pad",
     "padding": "border_pad border_pad_backward",

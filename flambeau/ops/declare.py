@@ -113,6 +113,7 @@ class Op:
         #: False where the result never requires grad (comparisons, indices)
         self.differentiable: bool = options.pop("differentiable", True)
         self.holomorphic: bool = options.pop("holomorphic", True)
+        self.complex_gradients: bool = options.pop("complex_gradients", True)  # else PyTorch records no complex result
         #: the inputs in which a linear operator is linear
         self.linear_in: tuple[str, ...] = options.pop("linear_in", ())
         #: public namespaces: "torch", "method", "inplace", "nn.functional", "special", "linalg", ...

@@ -90,6 +90,100 @@ FOUND = {
         o = x * 2; torch.rand(2, 3, out=o); r = o
         b = x * 2; v = b[0].view(3); v.retain_grad(); v += v; b.sum().backward(); r = v.grad
     """,
+    "what cannot be recorded is refused before the operator looks at anything": """
+        x, m, i = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3), torch.tensor([0, 1]); \
+        with torch.inference_mode(): n, k = torch.ones(2, 3), torch.zeros(2, dtype=torch.int64)
+        r = torch.mul(x, n[:, :2])
+        r = torch.linalg.cross(x, n, dim=7)
+        r = torch.gather(x, 7, k)
+        r = x.index_select(7, k)
+        r = x.scatter(7, k, 1.0)
+        r = torch.mm(x, n)
+        r = torch.bmm(x, n)
+        r = torch.linalg.solve(n, x)
+        r = torch.lerp(x, m, n[:, :2])
+        r = torch.convolution(x, n, None, [1], [1], [1], False, [0], 1)
+        r = torch.linalg.lu_solve(x, x, x)
+        r = torch.binary_cross_entropy_with_logits(x, m[:, :2], weight=x)
+        r = torch.binary_cross_entropy_with_logits(i, m)
+        r = x[:].fill_(m)
+        r = x[:].sub_(m, alpha=True)
+        r = x[:].div_(m, rounding_mode="other")
+        r = x[:].logical_and_(torch.ones(7))
+        r = (x + 1j).nan_to_num()
+        r = (x + 1j).select_scatter(x, 7, 0)
+        r = torch.softmax(x, 0, torch.float16, out=m)
+        r = torch.heaviside(m, m, out=x[:])
+        r = torch.zeros(2, 3, out=(x * 1).chunk(1)[0])
+        r = torch.special.ndtr(m, out=x)
+        o = x * 1; torch.special.ndtr(m, out=o); r = o
+        r = torch.matrix_power(m[:2, :2], 1, out=x[:, :2])
+        r = torch.normal(x, 1.0, out=m.bool())
+    """,
+    "`out=` of factories, draws and lists": """
+        o, i = torch.ones(2, 3), torch.ones(2, 3).long()
+        r = torch.ones(-1, out=torch.ones(2))
+        r = torch.rand((2, -1), out=torch.ones(2))
+        r = torch.randperm(-1, out=i)
+        r = torch.range(1, 4, out=o)
+        r = torch.range(1, 4, out=o.bool())
+        torch.randn(2, 3, out=o); r = o
+        torch.randn(3, 2, out=o); r = o
+        torch.normal(torch.zeros(2, 3), 1.0, out=o); r = o
+        r = torch.normal(0.0, -torch.ones(2), out=i)
+        r = torch.split_copy(o, 1, out=[torch.ones(1, 3)])
+        r = torch.split_with_sizes_copy(o, [1, 1], out=[torch.ones(1, 3)])
+        r = torch.sum(o, None, out=torch.ones(()))
+        r = torch.sum(o, out=torch.ones(()))
+        r = torch.pow(2, o, out=torch.ones(2, 3)), torch.orgqr(torch.ones(3, 2), input2=torch.ones(2))
+        r = torch.pow(0.5, o, out=i)
+        r = torch.nonzero_static(o, size=2, out=torch.ones(2))
+        r = torch.isin(o.bool(), True, out=o)
+        r = torch.lcm(o, o, out=torch.ones(1).expand(2))
+        r = torch.add(o, torch.ones(7), out=torch.ones(1).expand(2, 3))
+        r = torch.ldexp(o, i, out=i)
+        r = torch.mvlgamma(o + 3, 1, out=i)
+    """,
+    "which of several errors": """
+        m, i = torch.ones(2, 3), torch.tensor([0, 1])
+        r = torch.complex(i, torch.ones(3))
+        r = torch.polar(m.double(), torch.ones(7))
+        r = torch.linalg.vecdot(m, torch.ones(2, 3).long())
+        r = torch.renorm(m, 1j, 7, 1.0)
+        r = torch.renorm(m, 2, 7, 1j)
+        r = i[None].cumprod_(7, dtype=torch.float32)
+        r = torch.linalg.matrix_rank(torch.ones(0, 2, 2).half())
+        r = torch.convolution(m, m, None, [1], [1, 2], [1], False, [], 0)
+        r = torch.convolution(m[None], m[None], None, [], [1], [1], True, [0], 1)
+        r = torch.ones(2).addr_(torch.ones(3), torch.ones(1))
+        r = m.masked_scatter(torch.ones(2, 2, 2).bool(), i)
+        r = m.masked_scatter(m.to(torch.uint8), i)
+        r = torch.celu(i, 1j)
+        r = torch.threshold(m, 1, 1j)
+        r = torch.nn.functional.elu_(m.double(), 1, 1j)
+        r = torch.nn.functional.softshrink(m, 1j)
+        r = torch.nn.functional.hardtanh_(m, -1, 1j)
+        r = torch.special.round(i, decimals=2)
+        r = torch.special.round(m.requires_grad_()).grad_fn.name()
+        r = torch.swapdims(m, 3, (1.5,))
+        r = torch.div(m, m, rounding_mode=True)
+        r = torch.ones(2, pin_memory=[None])
+        r = m.sum_to_size(size=(1, 3))
+        r = m.gt(other=m, out=m)
+        r = m.clamp_max(0.5, out=m)
+        r = m.xlogy(3, out=m)
+        r = torch.max_pool1d(m, [3, 1, 3])
+        r = m.bool().logical_xor_(m + 1j)
+    """,
+    "nodes of gradients": """
+        x = (torch.arange(6.0).view(2, 3).requires_grad_() * 1); g = torch.ones(1, requires_grad=True); \
+        names = lambda n, d=0: n and d < 4 and (n.name(), [names(e[0], d + 1) for e in n.next_functions]); \
+        second = lambda y: names(torch.autograd.grad(y, x, g.expand(y.shape), create_graph=True)[0].grad_fn)
+        r = second(x.unsqueeze(0)), second(x.unsqueeze(-1)), second(x.squeeze(0)), second(x[None, None].squeeze(0))
+        r = second(x.unsqueeze(1).squeeze()), second(x.unsqueeze(0).squeeze((0, 1)))
+        r = second(x.mean()), second(x.mean(0)), second(x.mean((0, 1))), second(x.mean(0, keepdim=True))
+        r = second(x.sum(0)), second(x.sum((0, 1))), second(x.logsumexp(0)), second(x.logsumexp((0, 1)))
+    """,
     "strides in dimensions of size 1": """
         x = torch.ones(1, 4).T; y = torch.ones(4, 1); z = torch.arange(4.0).view(1, 4, 1).movedim(0, -1)
         r = torch.where(x > y.T, x, y.T)

@@ -180,8 +180,26 @@ def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str,
 
         return refused_out(name, args, kwargs)
     if name.endswith("_") and args and name not in _UNCHECKED:
-        return refused_write(args)
-    return None
+        error = refused_write(args)
+        if error is not None:
+            return error
+    return _refused_saving(name, args, kwargs)
+
+
+def _refused_saving(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    """`refused_saving` of the operator of a guarded function's name, where there is one of its arguments."""
+    from ...ops.declare import REGISTRY
+    from ..dispatch.binding import bind
+    from .saved_inputs import refused_saving
+
+    op = REGISTRY.get("linalg_cross" if name == "cross" else name.removesuffix("_"))
+    if op is None:
+        return None
+    try:
+        inputs, _ = bind(op, args, kwargs)
+    except TypeError:
+        return None
+    return refused_saving(op, inputs)
 
 
 #: in-place functions that do not look whether autograd permits a write, or look at something else before
@@ -276,9 +294,15 @@ def _refusing_out(general: Any, name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is None:
             return general(*args, **kwargs)
-        from .messages import explained
+        from .call_sites import call_site
+        from .messages import METHOD, explained
+        from .signatures import signatures
 
-        raise explained("Tensor", name, args[1:], kwargs) or TypeError(
+        own, site = args[1:], call_site()
+        if site is not None and site.is_of(METHOD, name):
+            for overload in signatures(METHOD, name):
+                own, kwargs = site.divided([p.name for p in overload.parameters], own, kwargs)
+        raise explained(METHOD, name, own, kwargs) or TypeError(
             f"{name}() got an unexpected keyword argument 'out'")
 
     return refuse

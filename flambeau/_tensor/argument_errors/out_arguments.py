@@ -12,9 +12,9 @@ from ..tensor import Tensor
 NO_DERIVATIVE = frozenset((
     "alias_copy", "arange", "as_strided_copy", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "conj_physical", "detach_copy", "diag_embed", "diagonal_copy",
-    "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd", "heaviside",
-    "indices_copy", "lcm", "linalg_eigvals", "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy",
-    "rand", "randint", "randperm", "range", "select_copy", "slice_copy", "softmax", "squeeze_copy", "t_copy",
+    "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd", "heaviside", "indices_copy",
+    "lcm", "linalg_eigvals", "linspace", "log_softmax", "logspace", "normal.size", "ones", "permute_copy", "rand",
+    "randint", "randperm", "range", "select_copy", "slice_copy", "softmax", "squeeze_copy", "t_copy",
     "transpose_copy", "unfold_copy", "unsqueeze_copy", "values_copy", "view_as_complex_copy", "view_as_real_copy",
     "view_copy", "zeros"))
 #: operators that PyTorch composes of others: the one whose `out=` overload is called
@@ -24,7 +24,7 @@ _CALLED = {
     "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "linalg_cholesky": "linalg_cholesky_ex",
     "_as_strided_copy": "as_strided_copy", "_squeeze_all_copy": "squeeze_copy", "_squeeze_dim_copy": "squeeze_copy",
     "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "concat": "cat",
-    "concatenate": "cat", "frobenius_norm": "norm",
+    "concatenate": "cat", "frobenius_norm": "norm", "special_round": "round",
 }
 
 
@@ -42,13 +42,19 @@ def check_records_nothing(name: str, inputs: Iterable[Any], outs: Iterable[Any],
         return
     name = _CALLED.get(name, name)
     if name in NO_DERIVATIVE:
-        recorded = any(isinstance(x, Tensor) and x._requires_grad and not x._has_node() for x in outs)
-        name = "aten::" + name
+        recorded = any(isinstance(x, Tensor) and x._requires_grad and not _may_be_written(x) for x in outs)
+        name = f"aten::{name.removesuffix('.size')}"
     else:
         recorded = differentiable and (_any_requires_grad(inputs) or _any_requires_grad(outs))
     if recorded:
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
                            "one of the arguments requires grad.")
+
+
+def _may_be_written(x: Tensor) -> bool:
+    """Whether a tensor that requires grad has a history that an in-place write may replace."""
+    base = x._base
+    return x._has_node() and (base is None or (x._creation is None and base._node is not None))
 
 
 #: guarded functions that PyTorch composes of others, and that look at their arguments before those are called
@@ -60,7 +66,7 @@ _COMPOSED = frozenset("""
     linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals linalg_tensorinv
     linalg_tensorsolve linalg_vecdot lu_solve matrix_power multinomial nanmean nanquantile nonzero nonzero_static
     nuclear_norm orgqr outer qr quantile rand randint randn row_stack searchsorted signbit slogdet special_polygamma
-    split_copy split_with_sizes_copy std subtract svd take_along_dim true_divide var vstack
+    split_copy split_with_sizes_copy std subtract svd take_along_dim true_divide unbind_copy var vstack
 """.split())  # noqa: SIM905
 
 

@@ -121,7 +121,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     if len(size) > 1 and isinstance(size[0], (tuple, list)):
         raise TypeError(f"{name}() takes 1 positional argument but {len(size)} were given")
-    shape = parse_sizes(size, name)
+    shape = parse_sizes(size, name, out)
     if dtype is not None and dtype.__class__ is not dtype_type:
         dtype = dtypes.of_argument(dtype, name)
     if out is not None and fill.__class__ is complex and not out.dtype.is_complex:
@@ -156,7 +156,7 @@ def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
             [0., 0., 0.]])
     """
     if pin_memory and out is None:
-        refuse_pinned(device, layout)
+        refuse_pinned(device, layout, "zeros", pin_memory)
     if layout is not None and layout is not strided:
         _check_layout(layout, out)
         return _sparse(layout, _size_argument(args, size, "zeros"), "zeros", dtype, requires_grad)
@@ -178,7 +178,7 @@ def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | 
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
     if pin_memory and out is None:
-        refuse_pinned(device)
+        refuse_pinned(device, None, "ones", pin_memory)
     return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 

@@ -52,15 +52,15 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     if size is not None:
-        shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
+        shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "normal.size", out)
         if layout is not None:
             refuse_sparse(layout, "normal_")
         d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
         if special[0] and in_vmap():
             return draw_in_vmap(lambda size: normal(mean, std, size, generator=generator, dtype=d,
                                                      requires_grad=requires_grad), shape, out)
-        return new_sample(kernels.normal, shape, d, generator, out, dtype, device, requires_grad, "normal", d.numpy,
-                          float(mean), float(std))
+        return new_sample(kernels.normal, shape, d, generator, out, dtype, device, requires_grad, "normal.size",
+                          d.numpy, float(mean), float(std))
     if special[0] and in_vmap():
         return draw_in_vmap_from(lambda *arguments: normal(*arguments, generator=generator), [mean, std], out)
     m = mean._array if isinstance(mean, Tensor) else float(mean)
@@ -68,6 +68,10 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         raise TypeError("normal() received an invalid combination of arguments: numbers for both mean and std need a "
                         "size, normal(mean, std, size)")
+    if out is not None:
+        check_records_nothing("normal", (mean, std), (out,))
+        if isinstance(s, np.ndarray) and s.dtype.kind != "c" and s.size and s.min() < 0:
+            raise RuntimeError("normal expects all elements of std >= 0.0")
     if out is not None and out._array.dtype.kind not in "fcV":
         raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_name}'")
     if out is not None and not isinstance(mean, Tensor):

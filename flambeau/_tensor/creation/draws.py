@@ -82,9 +82,7 @@ def wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gra
         else:
             out._array = array if active_tracers[0] else in_memory_of(out._array, array)
         out._bump_version()
-        if not called:  # PyTorch resizes it, then draws
-            out._bump_version()
-        elif out._requires_grad:
+        if called and out._requires_grad:
             record_underived(called, None, out)
         if special[0]:
             notify_overwritten(out, array, out._array is array)
@@ -123,8 +121,11 @@ def prepare_out(called: str, out: Tensor, shape: tuple[int, ...], dtype: dtype_t
         check_records_nothing(called, (), (out,))
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
-    if not special[0] and out._array.shape != shape and not out._requires_grad:
-        give_shape(out, shape)
+    if out._array.shape != shape and not out._requires_grad:
+        if not special[0]:
+            give_shape(out, shape)
+        if not called:  # PyTorch resizes it by a call of its own
+            out._bump_version()
 
 
 def any_meta(*values: Any) -> bool:

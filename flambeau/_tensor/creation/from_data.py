@@ -23,6 +23,7 @@ from ...modes import filled_memory, inference_used, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
@@ -81,8 +82,11 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     return finished(out, requires_grad) if requires_grad or inference_used[0] else out
 
 
-def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
+def parse_sizes(size: tuple[Any, ...], name: str = "zeros", out: Any = None) -> tuple[int, ...]:
     """The shape, from positional sizes or one sequence of sizes.
+
+    Args:
+        out: a tensor that gets this shape.
 
     Raises:
         TypeError: a size is not an integer.
@@ -104,6 +108,9 @@ def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
                 f"must be tuple of ints, but found element of type {kind} at pos {i}")
             raise TypeError(f"{name}(): argument 'size' (position 1) {where}") from None
         if n < 0:
+            if out is not None and isinstance(out, Tensor):
+                check_records_nothing(name, (), (out,))
+                raise RuntimeError("numel: integer multiplication overflow")
             if name == "zeros":
                 raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
@@ -387,12 +394,16 @@ def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
     return _of_scalars(numbers, set(map(type, numbers)), shape, dtype)
 
 
-def refuse_pinned(device: Any = None, layout: Any = None) -> None:
+def refuse_pinned(device: Any = None, layout: Any = None, name: str = "", pin_memory: Any = True) -> None:
     """Raise PyTorch's error for memory that is to be pinned for a device where none is, unless no memory is asked for.
 
     Args:
         device, layout: of the tensor that is to be made.
+        name: the function's.
+        pin_memory: what it was given.
     """
+    if pin_memory is not True:
+        raise TypeError(f"{name}(): argument 'pin_memory' must be bool, not {type_name(pin_memory)}")
     if layout is not None and layout is not strided:
         raise RuntimeError("Only dense CPU tensors can be pinned")
     if device is not None and makes_meta(device):

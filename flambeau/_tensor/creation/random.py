@@ -14,6 +14,7 @@ from ... import dtypes
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...modes import special
+from ..argument_errors.out_arguments import check_records_nothing
 from ..meta import is_meta
 from ..tensor import Tensor, wrap
 from . import direct_draws
@@ -25,7 +26,7 @@ from .generators import Generator, lock
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
 
 
-def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int, ...]:
+def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str, out: Any) -> tuple[int, ...]:
     if not size and "size" in kwargs:
         size = (kwargs.pop("size"),)
     if not size or kwargs:
@@ -33,7 +34,7 @@ def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> tuple[int
         got = ", ".join(types)
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
                         " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, ...)")
-    return parse_sizes(size, name)
+    return parse_sizes(size, name, out)
 
 
 def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
@@ -55,7 +56,7 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
             return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
-    shape = _size(size, kwargs, "rand")
+    shape = _size(size, kwargs, "rand", out)
     if layout is not None:
         refuse_sparse(layout, "uniform_")
     if dtype is not None:
@@ -87,7 +88,7 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
             return drawn
     if pin_memory and out is None:
         refuse_pinned(device, layout)
-    shape = _size(size, kwargs, "randn")
+    shape = _size(size, kwargs, "randn", out)
     if layout is not None:
         refuse_sparse(layout, "normal_")
     if dtype is not None:
@@ -144,7 +145,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randint")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
-    shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
+    shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "randint", out)
     if layout is not None:
         refuse_sparse(layout, "random_.from")
     if special[0] and in_vmap():
@@ -170,6 +171,9 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     if pin_memory and out is None:
         refuse_pinned(device, layout)
     if n < 0:
+        if out is not None:
+            check_records_nothing("randperm", (), (out,))
+            raise RuntimeError(f"n must be non-negative, got{n}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if layout is not None:
         refuse_sparse(layout, "randperm.generator_out")

@@ -216,15 +216,17 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     if end is None:
         start, end = 0, start
     start, end, step = _item(start), _item(end), _item(step)
-    _check_step(start, end, step)
-    count = math.floor((end - start) / step) + 1
-    array = start + np.arange(count, dtype=np.float64) * step
+    if out is not None:
+        check_records_nothing("range", (), (out,))
     if dtype is None:
         dtype = out.dtype if out is not None else dtypes.get_default_dtype()
     dtype = dtypes.of_argument(dtype, "range")
     if dtype.is_complex or dtype is dtypes.bool_:
         raise NotImplementedError(f"\"range_cpu\" not implemented for '{dtype.scalar_name}'")
-    return _write_points("range", dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
+    _check_step(start, end, step)
+    count = math.floor((end - start) / step) + 1
+    array = start + np.arange(count, dtype=np.float64) * step
+    return _write_points("range", dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype)
 
 
 def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type, name: str) -> np.ndarray:

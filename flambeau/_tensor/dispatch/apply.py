@@ -26,6 +26,8 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen, note_l
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
+from ..argument_errors.guards import raise_refusal
+from ..argument_errors.saved_inputs import refused_saving
 from ..fastpath.levels import any_tangents
 from ..fastpath.without_promotion import PERMUTING, without_promotion
 from ..tensor import INFERENCE, Tensor
@@ -110,7 +112,11 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         if fast_path is None:
             fast_path = op.without_promotion = without_promotion(op) or False
         if fast_path:
-            result = fast_path(inputs, params)
+            try:
+                result = fast_path(inputs, params)
+            except Exception:
+                raise_refusal(refused_saving(op, inputs))
+                raise
             if result is not None:
                 return result
         if elementless_used[0] and op.kind != COMPOSITE and any_without_elements(inputs):
@@ -162,6 +168,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         return _apply_operator(op, inputs, params, packed, result, intercepted)
     except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
         if not has_sparse(inputs):
+            raise_refusal(refused_saving(op, inputs))
             raise
     return handlers.apply_sparse(op, inputs, params)
 

@@ -279,6 +279,8 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -
     unlike_shape = unlike_shape and op.kind == ELEMENTWISE
     if not (unlike_shape or unlike_type or is_complex or is_narrow):
         return None
+    if is_complex and not op.complex_gradients:
+        raise RuntimeError(f"{op.name} does not support automatic differentiation for outputs with complex dtype.")
     shapes = None
     if unlike_shape:
         shapes = tuple(x._array.shape if isinstance(x, Tensor) else () for x in inputs)

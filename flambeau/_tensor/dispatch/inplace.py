@@ -26,7 +26,9 @@ from ...engine.tensor_interface import layer
 from ...errstate import IGNORE, quietly, reset_state, set_state
 from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_storages, special
 from ...ops.declare import ELEMENTWISE, Op
-from ...shapes import broadcast_shapes
+from ...shapes import broadcast_shapes, wrap_dim
+from ..argument_errors.guards import raise_refusal, refused_write
+from ..argument_errors.saved_inputs import refused_saving
 from ..shape.lazy_clones import write as write_lazily
 from ..tensor import Tensor, wrap
 from ..views.geometry import Geometry
@@ -102,7 +104,7 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
     """
     if out._array.dtype.kind not in "fcV" or not grad_mode.get():
         return
-    node = NotImplemented(f"derivative for aten::{name} is not implemented", (out,))
+    node = NotImplemented(f"derivative for aten::{name.removesuffix('.size')} is not implemented", (out,))
     sources = [node] if result is None or result._node is None else [result._node, node]
     edges: list[Any] = [(edge, number) for source in sources for edge, number in zip(
         source.edges, source.edge_outputs or (0,) * len(source.edges), strict=True) if edge is not None]
@@ -112,9 +114,13 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
 
 
 #: operators that PyTorch's autograd does not see: their in-place variants may write to leaves, whose nodes stay
-_UNRECORDED = frozenset(("logical_and", "logical_not", "logical_or", "logical_xor"))
+UNRECORDED = frozenset(("logical_and", "logical_not", "logical_or", "logical_xor"))
 #: operators that refuse a 0-d source for its shape first
 _SHAPES_FIRST = ("index_add", "index_reduce")
+
+
+#: operators that compute in a complex dtype and write numbers of the target's
+_OF_COMPLEX_NUMBERS = frozenset(("eq", "ne", "logical_and", "logical_or", "logical_xor"))
 
 
 def _check_dtypes(op: Op, target: Tensor, params: dict[str, Any]) -> None:
@@ -128,6 +134,7 @@ def _check_dtypes(op: Op, target: Tensor, params: dict[str, Any]) -> None:
             raise RuntimeError("In-place abs is not supported for complex tensors.")
     elif op.name in ("cumsum", "cumprod"):
         dtype = params.get("dtype")
+        wrap_dim(params["dim"], target.dim())
         if dtype is not None and dtype is not target.dtype:
             raise RuntimeError(f"Bad in-place call: input tensor dtype {dtypes.C_NAMES[target.dtype.name]} and output "
                                f"tensor dtype {dtypes.C_NAMES[dtype.name]} should match")
@@ -155,7 +162,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                 check_writable(inputs[0], tracked)
                 return _run_inplace(op, inputs, params, write, tracked)
         target = inputs[0]
-        tracked = op.name not in _UNRECORDED and is_tracked(inputs)
+        tracked = op.name not in UNRECORDED and is_tracked(inputs)
         check_writable(target, tracked)
         if tracked:
             for x in inputs:
@@ -187,6 +194,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         return _run_inplace(op, inputs, params, compute, tracked)
     except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
         if not has_sparse(inputs):
+            if op.name not in UNRECORDED:
+                raise_refusal(refused_write(inputs) or refused_saving(op, inputs))
             raise
     return handlers.apply_sparse_inplace(op, inputs, params)
 
@@ -199,6 +208,10 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
     """
     target = inputs[0]
     a = target._array
+    if op.name == "addr" and a.ndim != 2:
+        raise RuntimeError(f"2D tensor expected, got {a.ndim}D tensor for input")
+    if op.name == "addbmm" and not inputs[1].dim():
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     _check_dtypes(op, target, params)
     if op.kind == ELEMENTWISE:
         (check_no_overlap if op.expanded_target else check_overlap)(
@@ -222,7 +235,7 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
         result = promoted_type(op, inputs, params)
         if op.promote == "float" and result.category < dtypes.FLOATING:
             result = dtypes.get_default_dtype()
-        if op.name in ("eq", "ne") and result.is_complex:
+        if op.name in _OF_COMPLEX_NUMBERS and result.is_complex:
             warn_of_real_parts(target)
         if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
             to = dtypes.C_NAMES[target.dtype.name] if op.name.startswith("clamp") else target.dtype.scalar_name
@@ -356,4 +369,5 @@ def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-__all__ = ["apply_inplace", "check_fits", "inplace_fast_path", "overwrite", "rebase_history", "set_history"]
+__all__ = ["UNRECORDED", "apply_inplace", "check_fits", "inplace_fast_path", "overwrite", "rebase_history",
+           "set_history"]

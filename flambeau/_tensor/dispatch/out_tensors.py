@@ -38,10 +38,14 @@ from .write_checks import check_overlap, prepare_write, warn_of_real_parts, warn
 #: scalar types whose tensors have a name of their own, `torch.FloatTensor`
 _LEGACY_TYPES = frozenset(("Double", "Float", "Half", "Byte", "Char", "Short", "Int", "Long"))
 #: operators that PyTorch composes of others, and whose result is then copied to `out`: a write that is recorded
-_COPIED = frozenset(("quantile", "nanquantile"))
+_COPIED = dict.fromkeys(("quantile", "nanquantile"), "quantile() out tensor must be same dtype as the input tensor") | {
+    "special_ndtr": ""}
 #: elementwise operators that compute into an `out=` of another dtype without a tensor of the result's
 _RESIZED_ONCE = frozenset(("angle", "bitwise_not", "floor_divide", "isneginf", "isposinf", "logical_and",
                            "logical_not", "logical_or", "logical_xor", "signbit"))
+#: operators that write to a list: their overloads with `out=`
+_OUT_LISTS = {"split_copy": "split_copy_Tensor_out()", "split_with_sizes_copy": "split_with_sizes_copy_out",
+              "unbind_copy": "unbind_copy_int_out"}
 COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
 #: operators that resize `out=` before they look at its dtype
 _RESIZED_FIRST = frozenset((
@@ -114,8 +118,8 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         if not isinstance(out, (list, tuple)):
             raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
         if len(out) != len(result):
-            if op.name == "unbind_copy":
-                raise RuntimeError(f"unbind_copy_int_out expected an out= argument of size {len(result)}, got size "
+            if op.name in _OUT_LISTS:
+                raise RuntimeError(f"{_OUT_LISTS[op.name]} expected an out= argument of size {len(result)}, got size "
                                    f"{len(out)}")
             raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
         if op.exact_out.__class__ is tuple:  # both are looked at first
@@ -134,9 +138,10 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
     if op.name in _RESIZED_FIRST:
         resize_out(out, result._array.shape)
     if op.exact_out and result._array.dtype != out._array.dtype:
+        check_records_nothing(op.name, (result,), (out,), op.differentiable)
         raise RuntimeError(_unequal_dtypes(op.exact_out, result.dtype, out.dtype, number))
     if op.name in _COPIED:
-        return copy_out(result, out, "quantile() out tensor must be same dtype as the input tensor")
+        return copy_out(result, out, _COPIED[op.name])
     check_records_nothing(op.name, (result,), (out,), op.differentiable)
     if not dtypes.can_cast(result.dtype, out.dtype):
         if op.castable_out:
@@ -144,8 +149,8 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
             raise RuntimeError(f"{function}: Expected {names[number]} to be safely castable from "
                                f"{result.dtype.scalar_name} dtype, but got {names[number]} with dtype "
                                f"{out.dtype.scalar_name}")
-        raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
-                           f"{out.dtype.scalar_name}")
+        what = "ldexp" if op.name == "ldexp" else f"result type {result.dtype.scalar_name}"
+        raise RuntimeError(f"{what} can't be cast to the desired output type {out.dtype.scalar_name}")
     prepare_write(out)
     a, target = result._array, out._array
     if computed is not None and computed.kind == "c":

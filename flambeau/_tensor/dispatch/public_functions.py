@@ -33,8 +33,8 @@ from .promotion import NO_PARAMS, promoted_type
 #: products that have an overload with the dtype of the result, which PyTorch has no kernel for on CPUs
 _WITH_OUT_DTYPE = frozenset(("addmm", "baddbmm", "bmm", "mm"))
 #: operators that look at the dtype of `out=` before they look at the input's, and at indices
-_DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue", "logcumsumexp",
-                           "mode", "softplus"))
+_DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue",
+                           "logcumsumexp", "mode", "softplus"))
 
 
 def _classes_of(op: Op, in_place: bool = False) -> OperatorClasses | None:
@@ -67,7 +67,7 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
     # others are called by a function of the same name, in another order or form, which explains errors itself
     parses = op.name not in GUARDED_FUNCTIONS if not op.expose else (
         op.expose != ("nn.functional",) or op.name in _OF_NN)
-    is_repeated = op.name in LAUNCHED
+    is_repeated, is_real = op.name in LAUNCHED, op.name in _REAL_NUMBERS
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
@@ -78,6 +78,8 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                     at = op.inputs.index(name)
                     value = args[at] if at < len(args) else kwargs.get(name)
                     if is_number(value):
+                        if "out" in kwargs:  # a method's, which takes none (`without_out`)
+                            _raise_if_unfit(op, args, kwargs)
                         if out is not None:
                             check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
                         try:
@@ -87,6 +89,7 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                             result = function(*args, **kwargs)
                         except NotImplementedError:
                             if out is not None and isinstance(args[0] if args else None, Tensor):
+                                check_out_overlap(op, args, (out,))
                                 check_unsupported_out(op, [*args, value], {}, out)
                             raise
                         return result if out is None else write_out(other, result, out)
@@ -100,6 +103,8 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                 if (reordered := _reordered(op, args, kwargs)) is None:
                     raise
                 inputs, params = bind(op, (), reordered)
+            if is_real and complex in map(type, params.values()):
+                _refuse_complex(op, inputs[0])
             if op.dtype_converts and "dtype" in params:
                 to = params.pop("dtype")
                 if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
@@ -115,9 +120,11 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
                 return outs[0]
             try:
                 result = apply(op, inputs, params)
-            except NotImplementedError as error:  # a kernel's begins with its name
-                if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1 and str(error).startswith('"'):
-                    check_unsupported_out(op, inputs, params, out)
+            except Exception as error:
+                if out is not None and op.kind == ELEMENTWISE:
+                    check_out_overlap(op, inputs, outs)  # which PyTorch looks at first
+                    if isinstance(error, NotImplementedError) and op.n_outputs == 1 and str(error).startswith('"'):
+                        check_unsupported_out(op, inputs, params, out)  # a kernel's error begins with its name
                 raise
             if out is not None:
                 check_out_overlap(op, inputs, outs)
@@ -139,6 +146,19 @@ def general_function(op: Op, seen: OperatorClasses | None = None) -> Callable[..
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
+
+
+#: operators whose parameters are real numbers: of the type that is named, or of that which the kernel computes in
+_REAL_NUMBERS = {"celu": "double", "elu": "", "hardshrink": "", "hardtanh": "double", "leaky_relu": "",
+                 "softshrink": "double", "threshold": ""}
+
+
+def _refuse_complex(op: Op, input: Any) -> None:
+    """Raise PyTorch's error for a complex parameter, unless the kernel lacks the input's dtype."""
+    kind = _REAL_NUMBERS[op.name]
+    if kind or (isinstance(input, Tensor) and input.dtype.is_floating_point):
+        kind = kind or ("double" if input.dtype is dtypes.float64 else "float")
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
 #: operators of `nn.functional` alone that are its functions
@@ -228,7 +248,7 @@ def inplace_function(op: Op) -> Callable[..., Any]:
     """An operator's in-place function, `name_`. Cached in `op.in_place`."""
     if op.in_place is not None:
         return op.in_place
-    from .inplace import apply_inplace, inplace_fast_path
+    from .inplace import UNRECORDED, apply_inplace, inplace_fast_path
 
     seen = _classes_of(op, in_place=True)
 
@@ -257,10 +277,17 @@ def inplace_function(op: Op) -> Callable[..., Any]:
             inputs, params = bind(op, (), reordered)
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
+        if op.name in _REAL_NUMBERS and complex in map(type, params.values()):
+            if (refused := refused_write(inputs)) is not None:
+                raise_refusal(refused)
+            _refuse_complex(op, inputs[0])
         try:
             return apply_inplace(op, inputs, params)
         except Exception:  # PyTorch parses all arguments before it looks at any
-            if (refused := _unfit(op, args, kwargs, "_") or refused_write(inputs)) is not None:
+            refused = _unfit(op, args, kwargs, "_")
+            if refused is None and op.name not in UNRECORDED:
+                refused = refused_write(inputs)
+            if refused is not None:
                 try:
                     raise refused from None
                 finally:

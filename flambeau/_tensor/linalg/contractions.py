@@ -178,10 +178,9 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
     tensor([11.])
     """
     fn = layer.functions
-    for v in (x, y):
-        if v._array.dtype.kind not in "fcV":
-            raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                               f"{v.dtype.scalar_name}")
+    if x._array.dtype.kind not in "fcV":
+        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                           f"{x.dtype.scalar_name}")
     if x.dtype is not y.dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead")
@@ -319,6 +318,8 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{shape[-2]} by {shape[-1]} matrices")
     result = _power(A, n)
+    if out is not None and n in (0, 1):
+        return copy_out(result, out)
     if out is not None and n > 1:
         check_records_nothing("matmul", (result,), (out,))
     return result if out is None else write_out(REGISTRY["mm"], result, out)

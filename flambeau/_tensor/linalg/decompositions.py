@@ -482,9 +482,9 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     check_matrices("torch.linalg.matrix_rank", A, "input")
     fn = layer.functions
     x = A.detach()
+    low, rtol_value = _tolerances(A, atol, rtol) if tol is None else (None, None)
     if not A._array.size:
         return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out, "sum", "torch.linalg.matrix_rank")
-    low, rtol_value = _tolerances(A, atol, rtol) if tol is None else (None, None)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)

@@ -178,7 +178,7 @@ def linalg_ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) ->
     return _named("linalg_ldl_factor", "linalg_ldl_factor_ex", [result, pivots], out)
 
 
-def orgqr(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`.
 
     >>> import flambeau as torch
@@ -186,7 +186,7 @@ def orgqr(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([[-0.6000],
             [-0.8000]])
     """
-    return public_function(REGISTRY["linalg_householder_product"])(input, tau, out=out)
+    return public_function(REGISTRY["linalg_householder_product"])(input, input2, out=out)
 
 
 def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *,

@@ -174,7 +174,9 @@ max_pool3d, max_pool3d_with_indices = _max_pool_functions(3)
 def _single_int(value: Any, name: str, function: str = "max_pool1d") -> int:
     if isinstance(value, (tuple, list)):
         if len(value) != 1:
-            raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(value)})")
+            raise RuntimeError(f"{function}() {name} must be an int, list of ints or tuple of ints of size 1 but got "
+                               f"size {len(value)}" if function == "max_pool1d" else
+                               f"{function}() argument '{name}' should contain one int (got {len(value)})")
         return int(value[0])
     return int(value)
 

@@ -10,9 +10,12 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
 from ...shapes import broadcast_shapes
-from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused_write
+from ..argument_errors.messages import FUNCTION, explained
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
+from ..dispatch.out_tensors import write_out
 from ..dispatch.promotion import result_type
 from ..dispatch.public_functions import inplace_function, public_function
 from ..fastpath.repeated_calls import launched, repeated, repeated_in_place
@@ -105,7 +108,16 @@ def _scaled_sum(input: Any, other: Any, alpha: float) -> Any:
 
 
 def _write_scaled_sum(self: Tensor, other: Any, alpha: Any) -> Any:
-    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+    return _write("_add_scaled", self, other, alpha=_writable_alpha(self, other, alpha))
+
+
+def _writable_alpha(self: Tensor, other: Any, alpha: Any, subtracts: bool = False) -> Any:
+    """`_checked_alpha` for an in-place variant: that autograd forbids the write is found first."""
+    try:
+        return _checked_alpha(self, other, alpha, subtracts)
+    except RuntimeError:
+        raise_refusal(refused_write((self, other)))
+        raise
 
 
 _scaled_sum_in_place = repeated_in_place(_scaled_sum, _write_scaled_sum)
@@ -170,7 +182,7 @@ def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
         alpha, other = _legacy(("sub", "sub_"), other, legacy)
     if alpha == 1 and alpha is not True:
         return _write("sub", self, other)
-    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha, True))
+    return _write("_sub_scaled", self, other, alpha=_writable_alpha(self, other, alpha, True))
 
 
 def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
@@ -227,8 +239,11 @@ _ROUNDED = {"trunc": "_div_rounded", "floor": "_div_floored"}
 
 
 def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
-    key = _ROUNDED.get(rounding_mode)
+    key = _ROUNDED.get(rounding_mode) if rounding_mode.__class__ is str else None
     if key is None:
+        if rounding_mode.__class__ is not str:
+            raise explained(FUNCTION, "div", (input, other), {"rounding_mode": rounding_mode}) or TypeError(
+                "div(): rounding_mode is no text")
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
     if (rounding_mode == "trunc" and isinstance(other, Tensor) and other._array.size != 1
@@ -266,7 +281,12 @@ def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None)
     """`div`, in place."""
     if rounding_mode is None:
         return _write("div", self, other)
-    return _write(_rounded(rounding_mode, self, other), self, other, rounding_mode=rounding_mode)
+    try:
+        key = _rounded(rounding_mode, self, other)
+    except RuntimeError:
+        raise_refusal(refused_write((self, other)))
+        raise
+    return _write(key, self, other, rounding_mode=rounding_mode)
 
 
 def _true_divide_in_place(self: Tensor, other: Any) -> Tensor:
@@ -324,14 +344,19 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         _check_integer_power(input, exponent)
         if out is None:
             return apply(REGISTRY["_pow_scalar"], [input], {"exponent": exponent})
+        if not isinstance(out, Tensor):
+            raise explained(FUNCTION, "pow", (input, exponent), {"out": out}) or TypeError("pow(): out is no tensor")
         return _call("_pow_scalar", input, exponent=exponent, out=out)
     if isinstance(input, np.generic):
         input = input.item()
     if not _is_number(input) or not isinstance(exponent, Tensor):
         return _pow(input, exponent, out=out)
-    if out is None:
-        return apply(REGISTRY["_scalar_pow"], [exponent], {"base": input})
-    return _call("_scalar_pow", exponent, base=input, out=out)
+    if out is not None:
+        if not isinstance(out, Tensor):
+            raise explained(FUNCTION, "pow", (input, exponent), {"out": out}) or TypeError("pow(): out is no tensor")
+        check_records_nothing("pow", (exponent,), (out,))
+    result = apply(REGISTRY["_scalar_pow"], [exponent], {"base": input})
+    return result if out is None else write_out(REGISTRY["_scalar_pow"], result, out)
 
 
 def _pow_in_place(self: Tensor, exponent: Any) -> Tensor:
@@ -447,8 +472,9 @@ def special_round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tenso
     tensor([ 1.5000, -0.2000])
     """
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{input.dtype.scalar_name}'")
-    return round(input, decimals=decimals, out=out)
+        kernel = "round_cpu" if decimals else "round_vml_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+    return _call("_round_decimals", input, decimals=decimals, out=out)
 
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
@@ -466,6 +492,10 @@ def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
     tensor([0.4516, 1.5502])
     """
     _check_mvlgamma(input, p)
+    if out is not None and out._array.dtype.kind in "iub":
+        default = input.dtype if input.dtype.is_floating_point else dtypes.get_default_dtype()
+        raise RuntimeError(f"mvlgamma: result type {input.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{default.scalar_name}")
     return _call("mvlgamma", input, p=p, out=out)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ...ops.reduction.ordering import check_isin
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
@@ -252,6 +253,7 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
                         f"{type(test_elements).__name__}), but expected one of:\n"
                         + "".join(f" * ({first}, {second}, *, bool assume_unique = False, bool invert = False)\n"
                                   for first, second in _ISIN))
+    check_isin(elements, test_elements)
     if out is not None and out.dtype.name != "bool":
         raise RuntimeError(f"Expected out tensor to have dtype bool, but got {dtypes.C_NAMES[out.dtype.name]} instead")
     result = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})

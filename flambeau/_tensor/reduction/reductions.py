@@ -9,7 +9,7 @@ from ... import dtypes
 from ...backends.sparse_array import SparseArray
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
-from ..argument_errors.guards import raise_refusal, refused
+from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
@@ -69,7 +69,8 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                     check_not_integer(name, input, dtype)
             if out is not None:
                 if dim is None and not keepdim and name in ("sum", "prod"):
-                    raise TypeError(f"{name}() takes out= with a dim only")
+                    raise_refusal(refused(name, (input,), (("dim", dim, NOT_GIVEN), ("keepdim", keepdim, False)), {
+                        "dtype": dtype, "out": out}))
                 check_records_nothing(name, (input,), (out,))
                 reduced_shape(input._array.shape, dim, keepdim)  # whose errors come first
                 check_dtype_of_out(dtype, out)

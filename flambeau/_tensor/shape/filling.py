@@ -36,11 +36,11 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
         raise explained(FUNCTION, "fill_", (self, value), {}) or error from None
     if isinstance(value, Tensor):
+        check_writable(self, is_tracked((self, value)))
         if value._array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
         number = resolve(value._array)
-        check_writable(self, is_tracked((self, value)))
         check_overlap(a)
         if dtypes.is_complex(number.dtype):
             warn_of_real_parts(self)

@@ -74,8 +74,14 @@ def _copy_variant(key: str, source: str, arguments: str) -> Any:
     copy = public_function(REGISTRY[key])
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = copy(*args, out=out, **kwargs)
-        return result if out is None else None  # as in PyTorch
+        if out is None:
+            return copy(*args, **kwargs)
+        token = grad_mode.set(False)  # PyTorch's autograd does not see these overloads
+        try:
+            copy(*args, out=out, **kwargs)
+        finally:
+            grad_mode.reset(token)
+        return None
 
     call.__name__ = call.__qualname__ = key
     call.__doc__ = f"""`{source}` with copies instead of views.

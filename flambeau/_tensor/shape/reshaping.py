@@ -27,6 +27,7 @@ from ..fastpath.known_views import known_views, views_by_code
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.dispatch import is_on_accelerator
+from ..overriding.entry_points import another_function
 from ..overriding.other_objects import with_other_object
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -230,11 +231,11 @@ def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
     except (ValueError, TypeError):
         pass  # the general path raises PyTorch's error
     if not isinstance(shape, (tuple, list)):
-        raise_refusal(refused("reshape", (input, shape)))
+        raise_refusal(refused("reshape", (input,), (("shape", shape, NOT_GIVEN),)))
     try:
         return reshape(input, shape)
     except TypeError:
-        raise_refusal(refused("reshape", (input, shape)))
+        raise_refusal(refused("reshape", (input,), (("shape", shape, NOT_GIVEN),)))
         raise
 
 
@@ -461,7 +462,8 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
     return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
 
 
-swapaxes = swapdims = transpose
+swapaxes = another_function(transpose, "swapaxes", "swapaxes")
+swapdims = another_function(transpose, "swapdims", "swapdims")
 
 
 @views_by_code
@@ -772,13 +774,15 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(x if x._array.shape == shape else expand(x, shape) for x in tensors)
 
 
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """`input` summed over dimensions to the shape `size`, which must broadcast to that of `input`.
 
     >>> import flambeau as torch
     >>> torch.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
+    if named:
+        size = _list_by_name("sum_to_size", "size", size, named)
     shape = _int_args(size, "sum_to_size", "size")
     have = input._array.shape
     if not shape:

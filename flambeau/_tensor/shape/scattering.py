@@ -472,6 +472,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError("nonzero_static: Expected out tensor to have scalar type Long but got scalar type"
+                           f"{out.dtype.scalar_name}")
     if special[0] and not isinstance(input._array, np.ndarray):
         from ..dispatch.batched_tensor import vmap_levels
         from ..dispatch.batching_rules import fallback_loop, warn_fallback

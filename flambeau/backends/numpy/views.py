@@ -362,7 +362,7 @@ def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) ->
 PRIMITIVES = {
     "view": _view, "reshape": _reshape, "reshaped": _reshape, "view_dtype": _view_dtype, "t": _t,
     "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
-    "squeeze": _squeeze, "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze, "unsqueeze": _unsqueeze, "_squeeze_to": _reshape, "_unsqueeze_to": _reshape,
     "select": _select, "slice": _slice, "diagonal": _diagonal, "unfold": _unfold, "embed": _embed,
     "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_basic_index": _replace_part,
     "replace_diagonal": _replace_diagonal, "take_strided": _take_strided, "embed_strided": _embed_strided,

@@ -17,7 +17,7 @@ class ViewOps:
     def reshape(self, x: Value, size: Any) -> Value:
         return self.graph.reshape(x, infer_size(tuple(size), x.size))
 
-    view = reshape
+    view = _squeeze_to = _unsqueeze_to = reshape
 
     def expand(self, x: Value, size: Any) -> Value:
         size = tuple(size)

@@ -53,7 +53,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2), reduction=2)
     tensor(1.3863)
     """
-    if input.size() != target.size():  # PyTorch computes in the memory of 1 - target
+    if input.size() != target.size() and input.is_floating_point():  # PyTorch computes in the memory of 1 - target
         (1 - target.detach()).mul_(input.detach())
     return loss.bce_with_logits(input, target, weight, pos_weight, _reduction(reduction))
 

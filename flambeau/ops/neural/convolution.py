@@ -178,6 +178,18 @@ def _geometry(spatial: Any, kernel: Any, stride: Any, padding: Any, dilation: An
 _known_geometry = functools.lru_cache(1024)(_geometry)
 
 
+def _refuse_lengths(rank: int, groups: int, **lists: Any) -> None:
+    """Raise PyTorch's error for options that have not one value for each spatial dimension."""
+    if rank < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    for name, values in lists.items():
+        if len(values) not in (1, rank - 2) or (rank == 3 and len(values) != 1):
+            raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank - 2} values to match "
+                               f"the convolution dimensions, but got {name}={list(values)}")
+
+
 def _unsupported_without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
     """Return PyTorch's error for bool and wide unsigned dtypes; empty inputs raise none."""
     if 0 in input.shape:
@@ -215,7 +227,12 @@ def convolution(xp, input, weight, bias=None, *, stride, padding, dilation, tran
     >>> torch.convolution(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, (1,), (0,), (1,), False, (0,), 1)
     tensor([[[2., 2.]]])
     """
-    geometry = geometry_of(input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
+    try:
+        geometry = geometry_of(input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups)
+    except ValueError:  # of lists of other lengths
+        _refuse_lengths(len(weight.shape), groups, padding=padding, stride=stride, dilation=dilation,
+                        output_padding=output_padding)
+        raise
     return xp.convolve(input, weight, bias, geometry, transposed)
 
 

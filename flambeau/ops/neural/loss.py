@@ -225,6 +225,8 @@ def clamp_below(xp, input, *, limit):
 def _check_with_logits(input, target, weight, pos_weight):
     _not_differentiable("binary_cross_entropy_with_logits", "weight", weight)
     _not_differentiable("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'")
 
 
 @op(promote="common", nondifferentiable_inputs=("weight", "pos_weight"), check=_check_with_logits,

@@ -100,8 +100,22 @@ def _view_as_complex_vmap(xp, batch, input):
 view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
 
 
+def _check_parts(first, second):
+    """Check, before the shapes, that both parts have one of three dtypes.
+
+    Raises:
+        RuntimeError: they have not (PyTorch's texts).
+    """
+    names = [x.dtype.scalar_name for x in (first, second)]
+    if not {"Half", "Float", "Double"}.issuperset(names):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(names)}")
+    if names[0] != names[1]:
+        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
+                           "argument")
+
+
 @elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",),
-             exact_out=_COMPLEX_OUT)
+             exact_out=_COMPLEX_OUT, check=_check_parts)
 def complex(xp, real, imag):
     """Complex numbers, real + i · imag.
 
@@ -126,7 +140,7 @@ complex.jvp(_complex_jvp)
 
 
 @elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",),
-             exact_out=_COMPLEX_OUT)
+             exact_out=_COMPLEX_OUT, check=_check_parts)
 def polar(xp, abs, angle):
     """Complex numbers in polar form, abs · exp(i · angle).
 

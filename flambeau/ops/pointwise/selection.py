@@ -340,7 +340,8 @@ heaviside.vjp(input=_heaviside_vjp,
               values=_heaviside_vjp)
 
 
-@elementwise(opmath=False, exact_out="nan_to_num: dtype of out: {out} should be same as input: {result}")
+@elementwise(opmath=False, complex_gradients=False,
+             exact_out="nan_to_num: dtype of out: {out} should be same as input: {result}")
 def nan_to_num(xp, input, *, nan=None, posinf=None, neginf=None):
     """input with nan and infinities replaced.
 

@@ -6,7 +6,7 @@ import math
 
 from ..declare import linear, not_implemented, op
 from ..unsupported_dtypes import after_shapes
-from .reductions import restore_keepdim
+from .reductions import kept_shape
 
 # ----- operators of the gradients --------------------------------------------------------------
 
@@ -68,9 +68,14 @@ def declare_selection(operator):
     return operator
 
 
+def _restored(xp, g, dim, keepdim, shape):
+    """Return `g` in a shape that broadcasts to `shape`; PyTorch's gradients of extrema have a view there."""
+    return g if keepdim or not shape else xp.reshape(g, kept_shape(dim, shape))
+
+
 def declare_ties(operator, nan=False):
     """Declare the derivatives of an extremum over several dimensions: ties share the gradient evenly."""
-    operator.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
+    operator.vjp(input=lambda xp, g, input, out, dim, keepdim: _restored(xp, g, dim, keepdim, input.shape)
                  * xp._tie_shares(input, out, dim=dim, keepdim=keepdim))
     operator.jvp(lambda xp, t_input, input, out, dim, keepdim: xp.sum(
         t_input * xp._tie_shares(input, out, dim=dim, keepdim=keepdim), dim, keepdim))
@@ -218,7 +223,7 @@ def aminmax(xp, input, *, dim=None, keepdim=False):
 
 def _aminmax_vjp(xp, g0, g1, input, min, max, dim, keepdim):
     shape = input.shape
-    first, second = (None if g is None else restore_keepdim(xp, g, dim, keepdim, shape) * xp._tie_shares(
+    first, second = (None if g is None else _restored(xp, g, dim, keepdim, shape) * xp._tie_shares(
         input, out, dim=dim, keepdim=keepdim) for g, out in ((g0, min), (g1, max)))
     return second if first is None else first if second is None else first + second
 

@@ -121,9 +121,17 @@ def _dist_vmap(xp, batch, input, other, p):
 dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_vmap(xp, batch, input, other, p))
 
 
+def _check_real(p, maxnorm):
+    for name, value in (("p", p), ("maxnorm", maxnorm)):
+        if not isinstance(value, (int, float)):
+            raise RuntimeError(f"renorm: {name} must be real-valued")
+
+
 def _unsupported_in_renorm(input, *, p, dim, maxnorm):
     """Return the error of the norm inside; None for what the forward refuses."""
     rank = len(input.shape)
+    if not (isinstance(p, (int, float)) and isinstance(maxnorm, (int, float))):
+        return None
     return _NORM_ERROR if p > 0 and maxnorm >= 0 and rank > 1 and -rank <= dim < rank else None
 
 
@@ -137,6 +145,7 @@ def renorm(xp, input, *, p, dim, maxnorm):
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
+    _check_real(p, maxnorm)
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

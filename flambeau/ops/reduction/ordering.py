@@ -258,7 +258,8 @@ searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **optio
     xp, batch, sorted_sequence, input, sorter, options))
 
 
-def _check_isin(elements, test_elements):
+def check_isin(elements, test_elements):
+    """Raise PyTorch's error for elements that have no order."""
     for x in (elements, test_elements):
         d = getattr(x, "dtype", None) or (bool_ if isinstance(x, bool) else complex128 if isinstance(x, complex)
                                           else None)
@@ -266,7 +267,7 @@ def _check_isin(elements, test_elements):
             raise RuntimeError(f"Unsupported input type encountered for isin(): {d.scalar_name}")
 
 
-@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", check=_check_isin,
+@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", check=check_isin,
     scalar_inputs=("elements", "test_elements"))
 def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of the test elements."""

@@ -9,17 +9,17 @@ from ..declare import composite, linear, op
 # ----- shared by the derivative formulas ----------------------------------------------------------------
 
 
-def restore_dims(xp, g, dim, shape):
-    """Return `g`, reduced without keepdim, with size 1 in the reduced dimensions."""
+def kept_shape(dim, shape):
+    """Return a shape with size 1 in the reduced dimensions."""
     from ...shapes import wrap_dims
 
     axes = wrap_dims(dim, len(shape))
-    return xp.reshape(g, tuple(1 if i in axes else s for i, s in enumerate(shape)))
+    return tuple(1 if i in axes else s for i, s in enumerate(shape))
 
 
 def restore_keepdim(xp, g, dim, keepdim, shape):
     """Return `g`, a reduction's result or gradient, in a shape that broadcasts to `shape`."""
-    return g if keepdim or not shape else restore_dims(xp, g, dim, shape)
+    return g if keepdim or not shape or dim is None else xp._unsqueeze_to(g, size=kept_shape(dim, shape))
 
 
 def count_reduced(shape, dim):
@@ -38,7 +38,7 @@ def _expand_reduced(xp, input, *, size, dim, keepdim):
 @composite(name="_expand_mean", expose=())
 def _expand_mean(xp, input, *, size, dim, keepdim, count):
     """The gradient of a mean: broadcast over the reduced dimensions and divided by `count`."""
-    return xp._expand_reduced(input, size=size, dim=dim, keepdim=keepdim) / count
+    return xp._div_scalar(xp._expand_reduced(input, size=size, dim=dim, keepdim=keepdim), other=count)
 
 
 # ----- sums ----------------------------------------------------------------------------------

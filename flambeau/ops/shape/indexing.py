@@ -6,7 +6,6 @@ accumulating are each other's transposes, and so each other's derivative formula
 
 from __future__ import annotations
 
-from ...modes import is_grad_enabled
 from ...warning_location import warn_once
 from ..declare import linear, not_implemented_error, op
 
@@ -328,8 +327,6 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
 
 def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=True, **_):
     """Return PyTorch's error for an unsupported dtype; it names the operator that PyTorch reduces slices by."""
-    if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
-        return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
     if not include_self:
         return not_implemented_error("index_reduce_func_exclude_input_init")
     if len(input.shape) < 2:
@@ -341,7 +338,7 @@ def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=T
 
 
 @op(argument_order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"),
-    nondifferentiable_inputs=("index",), opmath=False,
+    nondifferentiable_inputs=("index",), opmath=False, complex_gradients=False,
     unsupported_dtypes=dict.fromkeys(("bool", "complex"), _unsupported_in_index_reduce), exact_out=True)
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices of `dim` at a vector of indices.

@@ -73,7 +73,16 @@ def _masked_select_backward(xp, input, mask, *, size):
 _masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
 
 
-@op(expose=("torch", "method", "inplace"), saved="mask source_sym_sizes", **_MASK)
+def _check_masked_scatter(input, mask, source):
+    from ...shapes import broadcast_shapes
+
+    broadcast_shapes(mask.shape, input.shape)
+    if input.dtype is not source.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
+                           f"{input.dtype.scalar_name} and {source.dtype.scalar_name}")
+
+
+@op(expose=("torch", "method", "inplace"), saved="mask source_sym_sizes", check=_check_masked_scatter, **_MASK)
 def masked_scatter(xp, input, mask, source):
     """The input with the first elements of `source`, in order, where the mask is true.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...modes import grad_mode
 from ..declare import LINEAR, REGISTRY, Op, linear, op
 from .views import (
     VIEW_OPTIONS,
@@ -105,16 +104,7 @@ narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
 # ----- a view's elements replaced ---------------------------------------------------------------------
 
 
-def _check_recorded(name):
-    """Return a check that a complex result of the operator is not recorded."""
-    def check(input, src):
-        if input.dtype.is_complex and grad_mode.get() and (input.requires_grad or src.requires_grad):
-            raise RuntimeError(f"{name} does not support automatic differentiation for outputs with complex dtype.")
-
-    return check
-
-
-@op(argument_order=("input", "src", "dim", "index"), opmath=False, check=_check_recorded("select_scatter"),
+@op(argument_order=("input", "src", "dim", "index"), opmath=False, complex_gradients=False,
     saved="dim index", **VIEW_OPTIONS)
 def select_scatter(xp, input, src, *, dim, index):
     """A copy of `input` with `input.select(dim, index)` replaced by `src`.
@@ -137,7 +127,7 @@ select_scatter.vjp(
     src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=index_at(input_shape, dim, index)))
 
 
-@op(opmath=False, check=_check_recorded("slice_scatter"), saved="dim end start step", **VIEW_OPTIONS)
+@op(opmath=False, complex_gradients=False, saved="dim end start step", **VIEW_OPTIONS)
 def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
     """A copy of `input` with the slice start:end:step of dimension `dim` replaced by `src`.
 

@@ -233,6 +233,22 @@ broadcast_to.node = "ExpandBackward0"
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
+@composite(name="_squeeze_to", expose=())
+def _squeeze_to(xp, input, *, size):
+    """The input, which has one dimension of size 1 more, in the shape `size`: the gradient of `unsqueeze`."""
+    shape = tuple(input.shape)
+    return xp.squeeze(input, next(i for i, n in enumerate(shape) if n == 1 and shape[:i] + shape[i + 1:] == size))
+
+
+@composite(name="_unsqueeze_to", expose=())
+def _unsqueeze_to(xp, input, *, size):
+    """The input in the shape `size`, which has more dimensions of size 1: the gradient of `squeeze`."""
+    for i, n in enumerate(size):
+        if i >= len(input.shape) or input.shape[i] != n:
+            input = xp.unsqueeze(input, i)
+    return input
+
+
 @view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **VIEW_OPTIONS)
 def squeeze_all(xp, input):
     """The input without its dimensions of size 1."""
@@ -255,7 +271,7 @@ def squeeze_dims(xp, input, *, dim):
 
 squeeze_all.vmap(lambda xp, batch, input: xp.squeeze(input, tuple(range(batch.k, input.ndim))))
 for _op in (squeeze_all, squeeze_dim, squeeze_dims):
-    _op.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+    _op.vjp(input=lambda xp, g, input_shape: xp._unsqueeze_to(g, size=input_shape))
 
 
 @view(saved="dim", **VIEW_OPTIONS)
@@ -269,7 +285,7 @@ def unsqueeze(xp, input, *, dim):
     return xp.unsqueeze(input, dim)
 
 
-unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
+unsqueeze.vjp(input=lambda xp, g, input_shape: xp._squeeze_to(g, size=input_shape))
 
 
 @view(argument_order=("input", "dim", "index"), **VIEW_OPTIONS)
