@@ -27,7 +27,6 @@ from ...modes import dispatch_in_use, forward_levels, inference_used, level_coun
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import raise_refusal
-from ..argument_errors.saved_inputs import refused_saving
 from ..fastpath.levels import any_tangents
 from ..fastpath.without_promotion import PERMUTING, without_promotion
 from ..tensor import INFERENCE, Tensor
@@ -90,6 +89,13 @@ def _in_layout_of(inputs: Sequence[Any], result: Any) -> Any:
     return in_elementwise_layout(result, operands)
 
 
+def _raise_unrecordable(op: Op, inputs: Sequence[Any]) -> None:
+    """Raise PyTorch's error if a call that failed could not have been recorded, which is found before."""
+    from ..argument_errors.saved_inputs import refused_saving  # imported when a call fails only
+
+    raise_refusal(refused_saving(op, inputs))
+
+
 def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, in_span: bool = False) -> Any:
     """Run an operator on tensors (scalars and None where it takes them); record it if an input requires grad.
 
@@ -115,7 +121,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
             try:
                 result = fast_path(inputs, params)
             except Exception:
-                raise_refusal(refused_saving(op, inputs))
+                _raise_unrecordable(op, inputs)
                 raise
             if result is not None:
                 return result
@@ -168,7 +174,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
         return _apply_operator(op, inputs, params, packed, result, intercepted)
     except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
         if not has_sparse(inputs):
-            raise_refusal(refused_saving(op, inputs))
+            _raise_unrecordable(op, inputs)
             raise
     return handlers.apply_sparse(op, inputs, params)
 

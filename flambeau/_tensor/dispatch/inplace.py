@@ -28,7 +28,6 @@ from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_sto
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ..argument_errors.guards import raise_refusal, refused_write
-from ..argument_errors.saved_inputs import refused_saving
 from ..shape.lazy_clones import write as write_lazily
 from ..tensor import Tensor, wrap
 from ..views.geometry import Geometry
@@ -195,6 +194,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
         if not has_sparse(inputs):
             if op.name not in UNRECORDED:
+                from ..argument_errors.saved_inputs import refused_saving  # imported when a call fails only
+
                 raise_refusal(refused_write(inputs) or refused_saving(op, inputs))
             raise
     return handlers.apply_sparse_inplace(op, inputs, params)

@@ -11,7 +11,6 @@ from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused_write
-from ..argument_errors.messages import FUNCTION, explained
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
@@ -61,6 +60,13 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
     if d.category == dtypes.INTEGER:  # wraps around like the elements
         return np.asarray(alpha, np.int64).astype(d.numpy).item()
     return bool(alpha) if d is dtypes.bool_ else alpha
+
+
+def _unfit(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
+    """PyTorch's error of a call whose arguments fit no signature."""
+    from ..argument_errors.messages import FUNCTION, explained  # imported when a call fails only
+
+    return explained(FUNCTION, name, args, kwargs) or TypeError(f"{name}(): an argument has another type")
 
 
 def _legacy(names: tuple[str, ...], first: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -242,8 +248,7 @@ def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
     key = _ROUNDED.get(rounding_mode) if rounding_mode.__class__ is str else None
     if key is None:
         if rounding_mode.__class__ is not str:
-            raise explained(FUNCTION, "div", (input, other), {"rounding_mode": rounding_mode}) or TypeError(
-                "div(): rounding_mode is no text")
+            raise _unfit("div", (input, other), {"rounding_mode": rounding_mode})
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
     if (rounding_mode == "trunc" and isinstance(other, Tensor) and other._array.size != 1
@@ -345,7 +350,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         if out is None:
             return apply(REGISTRY["_pow_scalar"], [input], {"exponent": exponent})
         if not isinstance(out, Tensor):
-            raise explained(FUNCTION, "pow", (input, exponent), {"out": out}) or TypeError("pow(): out is no tensor")
+            raise _unfit("pow", (input, exponent), {"out": out})
         return _call("_pow_scalar", input, exponent=exponent, out=out)
     if isinstance(input, np.generic):
         input = input.item()
@@ -353,7 +358,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         return _pow(input, exponent, out=out)
     if out is not None:
         if not isinstance(out, Tensor):
-            raise explained(FUNCTION, "pow", (input, exponent), {"out": out}) or TypeError("pow(): out is no tensor")
+            raise _unfit("pow", (input, exponent), {"out": out})
         check_records_nothing("pow", (exponent,), (out,))
     result = apply(REGISTRY["_scalar_pow"], [exponent], {"base": input})
     return result if out is None else write_out(REGISTRY["_scalar_pow"], result, out)
