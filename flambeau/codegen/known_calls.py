@@ -29,9 +29,9 @@ ENTRIES, COUNT = 0, 1
 OBJECTS = ("tensor", "parameter", "ndarray", "tuple", "float", "int", "str", "none", "false", "true", "zero",
            "grad_mode", "inference", "exception", "_view_steps", "_creation", "no_grad", "multi", "register_view",
            "new_tuple", "size")
-#: then lists whose first item must be false or None, the last two of which are the table's own; one whose item must be
+#: then lists whose first item must be false or None, the last four of which are the table's own; one whose item must be
 #: True; and one whose item says whether a thread may be in inference mode
-CLEAR, SET, ASK = 5, 1, 1
+CLEAR, SET, ASK = 7, 1, 1
 #: then functions of CPython's API, and of NumPy's
 _FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyObject_Vectorcall", "PyType_GenericAlloc", "PyContextVar_Get",
               "PyObject_RichCompareBool", "PyDict_Next", "PyDict_Size", "PyErr_ExceptionMatches", "PyErr_Clear",
@@ -283,8 +283,9 @@ def _emit_step(module: ir.Module) -> ir.Function:
     with b.if_then(b.icmp_signed(">=", number, i64(0))):
         first, filled = e.pointer(arguments, 0), e.pointer(fresh, b.mul(number, i64(8)))
         e.release(returned)
-        # it returns its first argument where it computes nothing
-        with b.if_then(b.and_(e.same(returned, first), b.not_(e.same(filled, first))), likely=False):
+        # it returns its first or second argument where it computes nothing
+        given = b.or_(e.same(returned, first), e.same(returned, e.pointer(arguments, 8)))
+        with b.if_then(b.and_(given, b.not_(e.same(filled, returned))), likely=False):
             release_fresh()
             b.ret(_NULL)
         release_fresh(number)

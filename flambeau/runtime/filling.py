@@ -23,7 +23,7 @@ class Filling(NamedTuple):
     """A call that fills new arrays, of which one is the result.
 
     Attributes:
-        function: returns its first argument, unless that is a new array, where it computes nothing.
+        function: returns its first or second argument, unless that is the result, where it computes nothing.
         sources: of its arguments: the number of an array among those that the launch is given, a `NewArray`, or a list
             of one object.
         owners: what has to live as long.

@@ -5,14 +5,21 @@ The functions return None where there is more to do, and draw nothing then: the 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import count
 from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
 from ... import devices, dtypes
+from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...modes import special
+from ...runtime.filling import Filling, NewArray, with_filling
+from ..fastpath.known_results import has_values, is_new
+from ..fastpath.repeated_layouts import LEARNED, KnownCalls
 from ..tensor import Tensor, wrap
 from .from_data import finished
 from .generators import default_generator, lock
@@ -52,7 +59,7 @@ def new(array: np.ndarray) -> Tensor:
 
 def uniforms(size: Any) -> Tensor | None:
     """Numbers in [0, 1) of the default dtype."""
-    with lock:
+    with lock.quick:
         draws = _draws()
         if draws is None or dtypes.get_default_dtype() is not dtypes.float32:
             return None
@@ -65,7 +72,7 @@ def uniforms(size: Any) -> Tensor | None:
 
 def normals(size: Any) -> Tensor | None:
     """Normal numbers of the default dtype, a multiple of sixteen."""
-    with lock:
+    with lock.quick:
         draws = _draws()
         if draws is None or dtypes.get_default_dtype() is not dtypes.float32:
             return None
@@ -80,7 +87,7 @@ def integers(low: Any, high: Any, size: Any) -> Tensor | None:
     """int64 numbers in [low, high)."""
     if low.__class__ is not int or high.__class__ is not int or not 0 < high - low < 1 << 28 or abs(low) > 1 << 62:
         return None
-    with lock:
+    with lock.quick:
         draws = _draws()
         shape = None if draws is None else _shape_of((size,))
         if shape is None:
@@ -93,7 +100,7 @@ def permutation(n: Any) -> Tensor | None:
     """The numbers from 0 to n - 1 in random order, int64."""
     if n.__class__ is not int or not 1 < n <= _MOST:
         return None
-    with lock:
+    with lock.quick:
         draws = _draws()
         if draws is None:
             return None
@@ -113,7 +120,7 @@ def uniforms_like(x: Any) -> Tensor | None:
     """Numbers in [0, 1) of the layout of a tensor."""
     result = _empty_like(x._array)
     if result is not None:
-        with lock:
+        with lock.quick:
             draws = _draws()
             result = None if draws is None else draws.singles(result)
     return None if result is None else new(result)
@@ -124,7 +131,7 @@ def normals_like(x: Any) -> Tensor | None:
     result = _empty_like(x._array)
     if result is None or result.size % 16:
         return None
-    with lock:
+    with lock.quick:
         draws = _draws()
         result = None if draws is None else draws.normals(result)
     return None if result is None else new(result)
@@ -134,7 +141,7 @@ def events(a: Any) -> np.ndarray | None:
     """1 with the probabilities of an array, else 0; None also where one is no probability."""
     result = _empty_like(a)
     if result is not None:
-        with lock:
+        with lock.quick:
             draws = _draws()
             drawn = None if draws is None else draws.events(result, a)
         result = drawn if drawn is result else None
@@ -153,11 +160,106 @@ def dropout_mask(a: Any, kept: float) -> np.ndarray | None:
     """The reciprocal of the probability `kept` with this probability, else 0, of the layout of an array."""
     result = _empty_like(a)
     if result is not None:
-        with lock:
+        with lock.quick:
             draws = _draws()
             result = None if draws is None else draws.choices(result, *_choice(kept))
     return result
 
 
-__all__ = ["dropout_mask", "events", "integers", "new", "normals", "normals_like", "permutation", "uniforms",
-           "uniforms_like"]
+def known_draws(filling_of: Callable[..., Any], differentiable: bool = False) -> Callable[..., Any]:
+    """The decorator of a function that draws from the default generator, of which calls by position are known.
+
+    Generated code draws where nothing but the state is needed: while no device is set, the default dtype is float32,
+    something was drawn directly since the state was set, and no other thread draws without the interpreter's lock.
+
+    Args:
+        filling_of: (functions that draw, array that was drawn, arguments) -> the `Filling`, or None.
+        differentiable: whether a draw from a tensor that requires gradients is recorded.
+    """
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        calls, known_calls = count(1), None
+        enter: Any = None
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal enter, known_calls
+            if enter is not None:
+                result = enter(args, kwargs)
+                if result is not None and result is not False:
+                    return result
+            result = function(*args, **kwargs)
+            if SMALL_KERNELS[0] and not kwargs and not next(calls) % LEARNED:
+                filling = _filling(filling_of, args, result)
+                if filling is not None:
+                    if known_calls is None:
+                        known_calls = KnownCalls(differentiable, (
+                            devices.ambient, dtypes.other_default, default_generator.engine.indirect, lock.held))
+                    enter = known_calls.add(args, kwargs, with_filling(lambda *_: None, filling))
+            return result
+
+        code = function.__code__  # contexts of devices look for its name
+        call.__code__ = call.__code__.replace(  # type: ignore[attr-defined]
+            co_name=code.co_name, co_qualname=code.co_qualname)
+        return call
+
+    return decorate
+
+
+def _filling(filling_of: Callable[..., Any], args: tuple[Any, ...], result: Any) -> Any:
+    """How generated code draws what a call has drawn; None where it does not."""
+    draws = _draws()
+    if draws is None or dtypes.other_default[0] or not is_new(result) or any(map(has_values, args[1:])):
+        return None
+    a = result._array
+    return filling_of(draws, a, args) if 0 < a.size <= _MOST and a.strides == empty(a.shape, a.dtype).strides else None
+
+
+def _uniform_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
+    return Filling(draws.singles, (NewArray(a.shape, F32),)) if a.dtype is F32 else None
+
+
+def _normal_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
+    from ...codegen.random.draws import normal_launch
+
+    found = normal_launch(a.size) if a.dtype is F32 and not a.size % 16 else None
+    return None if found is None else Filling(draws.transformed, (
+        NewArray(a.shape, F32), *[[each] for each in found[0]]), found[1])
+
+
+def _of_sizes(filling_of: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda draws, a, args: None if has_values(args[0]) else filling_of(draws, a, args)
+
+
+def _like(filling_of: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda draws, a, args: None if len(args) > 1 or _empty_like(args[0]._array) is None else (
+        filling_of(draws, a, args))
+
+
+def _integer_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
+    low, high = (0, args[0]) if len(args) == 2 else args[:2]
+    if a.dtype is not I64 or low.__class__ is not int or high.__class__ is not int or not 0 < high - low < 1 << 28 or (
+            abs(low) > 1 << 62):
+        return None
+    return Filling(draws.remainders, (NewArray(a.shape, I64), [high - low], [low]))
+
+
+def _permutation_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
+    if len(args) > 1 or args[0].__class__ is not int or a.dtype is not I64:
+        return None
+    return Filling(draws.permutation, (NewArray(a.shape, I64),))
+
+
+def _event_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
+    if len(args) > 1 or _empty_like(args[0]._array) is None or a.dtype is not F32:
+        return None
+    return Filling(draws.events, (NewArray(a.shape, F32), 0))
+
+
+known_uniforms, known_normals = known_draws(_of_sizes(_uniform_filling)), known_draws(_of_sizes(_normal_filling))
+known_uniforms_like, known_normals_like = known_draws(_like(_uniform_filling)), known_draws(_like(_normal_filling))
+known_integers, known_permutations = known_draws(_integer_filling), known_draws(_permutation_filling)
+known_events = known_draws(_event_filling, True)
+
+__all__ = ["dropout_mask", "events", "integers", "known_draws", "known_events", "known_integers", "known_normals",
+           "known_normals_like", "known_permutations", "known_uniforms", "known_uniforms_like", "new", "normals",
+           "normals_like", "permutation", "uniforms", "uniforms_like"]

@@ -97,6 +97,7 @@ def _normals_on_meta(*parameters: Any) -> np.ndarray:
     return meta_array(broadcast_shapes(arrays[0].shape, arrays[-1].shape), arrays[0].dtype)
 
 
+@direct_draws.known_events
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """Samples of Bernoulli distributions, 0 or 1, with the probabilities `input` (or `p`).
 

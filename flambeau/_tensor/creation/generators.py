@@ -21,8 +21,32 @@ from ..tensor import Tensor, wrap
 __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
            "set_rng_state"]
 
+
+
+class _Lock:
+    """A reentrant lock.
+
+    Attributes:
+        quick: the lock itself, for draws that keep the interpreter's.
+        held: [how often the thread that has it has taken it otherwise].
+    """
+
+    __slots__ = ("held", "quick")
+
+    def __init__(self) -> None:
+        self.quick, self.held = threading.RLock(), [0]
+
+    def __enter__(self) -> None:
+        self.quick.acquire()
+        self.held[0] += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self.held[0] -= 1
+        self.quick.release()
+
+
 #: guards the generator's state, as PyTorch's mutex does
-lock = threading.RLock()
+lock = _Lock()
 #: [a CUDA device -> a new Philox engine], [-> the default generators of all devices]: set by `accelerated.generators`
 engine_of_device: list[Any] = [None]
 device_generators: list[Any] = [tuple]

@@ -37,6 +37,7 @@ def _size(size: tuple[Any, ...], kwargs: dict[str, Any], name: str, out: Any) ->
     return parse_sizes(size, name, out)
 
 
+@direct_draws.known_uniforms
 def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
          layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
          names: Any = None, **kwargs: Any) -> Tensor:
@@ -69,6 +70,7 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
                       1.0)
 
 
+@direct_draws.known_normals
 def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
           layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
           names: Any = None, **kwargs: Any) -> Tensor:
@@ -113,6 +115,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
+@direct_draws.known_integers
 def randint(*args: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
             **kwargs: Any) -> Tensor:
@@ -155,6 +158,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
                       _integer(high), d.numpy)
 
 
+@direct_draws.known_permutations
 def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
              layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A random permutation of the integers from 0 to n - 1.
@@ -201,6 +205,7 @@ def _check_rank(input: Tensor, memory_format: Any) -> None:
         raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
 
 
+@direct_draws.known_uniforms_like
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
               layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
@@ -235,6 +240,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     return wrap_sample(array, None, device, requires_grad)
 
 
+@direct_draws.known_normals_like
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
                layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
                memory_format: Any = None) -> Tensor:

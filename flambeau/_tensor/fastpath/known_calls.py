@@ -37,7 +37,7 @@ class CallTable:
 
     Args:
         differentiable: whether a call is recorded if one of its tensors requires gradients.
-        states: at most two lists; while the first item of one is neither None nor false, no call is known.
+        states: at most four lists; while the first item of one is neither None nor false, no call is known.
 
     Attributes:
         enter: `enter(args, kwargs)`: the result; None where the call is not known, or computes nothing; False where it

@@ -34,7 +34,7 @@ def known_results(function: Callable[..., Any]) -> Callable[..., Any]:
     first, unset = int(function.__name__ in _OF_A_TENSOR), function.__name__ in _UNSET
 
     def launch_of(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if ambient[0] is not None or other_default[0] or any(map(_has_values, (*args[first:], *kwargs.values()))):
+        if ambient[0] is not None or other_default[0] or any(map(has_values, (*args[first:], *kwargs.values()))):
             return None
         from .copy_launches import constant_launch, empty_launch
 
@@ -83,7 +83,7 @@ def _known(function: Callable[..., Any], launch_of: Callable[..., Any], known_ca
             if result is not None and result is not False:
                 return result
         result = function(*args, **kwargs)
-        if SMALL_KERNELS[0] and not next(calls) % LEARNED and not special[0] and _is_new(result):
+        if SMALL_KERNELS[0] and not next(calls) % LEARNED and not special[0] and is_new(result):
             launch = launch_of(result, args, kwargs)
             if launch is not None:
                 enter = known_calls.add(args, kwargs, launch)
@@ -95,14 +95,14 @@ def _known(function: Callable[..., Any], launch_of: Callable[..., Any], known_ca
 
 
 
-def _has_values(argument: Any) -> bool:
+def has_values(argument: Any) -> bool:
     """Whether an argument is a tensor, or has some."""
     if argument.__class__ is tuple or argument.__class__ is list:
-        return any(map(_has_values, argument))
+        return any(map(has_values, argument))
     return isinstance(argument, Tensor)
 
 
-def _is_new(result: Any) -> bool:
+def is_new(result: Any) -> bool:
     """Whether a result is a new tensor as those that known calls make."""
     if result.__class__ is not Tensor or result._requires_grad or result._inference or result._base is not None:
         return False
@@ -111,4 +111,4 @@ def _is_new(result: Any) -> bool:
         a.dtype.kind != "V" or a.dtype is BFLOAT16)  # complex32 warns
 
 
-__all__ = ["known_by", "known_results"]
+__all__ = ["has_values", "is_new", "known_by", "known_results"]

@@ -251,7 +251,7 @@ def _maker(name: str) -> Callable[[np.ndarray], Callable[..., Any]]:
 
 
 @lru_cache(256)
-def _normal_launch(n: int) -> tuple[tuple[int, int, int], Any] | None:
+def normal_launch(n: int) -> tuple[tuple[int, int, int], Any] | None:
     """The addresses of a body and plan that make n uniforms normal numbers, the chunks, and what they refer to."""
     outputs = normals.numbers()
     if outputs is None:
@@ -287,7 +287,7 @@ class Draws:
 
     def normals(self, out: np.ndarray) -> np.ndarray | None:
         """Fill a float32 array of a multiple of sixteen elements with normal numbers; None: there is no kernel."""
-        found = _normal_launch(out.size)
+        found = normal_launch(out.size)
         return None if found is None else self.transformed(out, *found[0])
 
     def __getattr__(self, name: str) -> Any:  # of a function that was not used yet
@@ -298,4 +298,4 @@ class Draws:
         return function
 
 
-__all__ = ["Draws"]
+__all__ = ["Draws", "normal_launch"]

@@ -43,13 +43,14 @@ class Engine:
     2357136044
     """
 
-    __slots__ = ("_bulk", "_functions", "_pending", "_rest", "_seed", "_twister", "draws", "next_float_normal",
-                 "next_normal")
+    __slots__ = ("_bulk", "_functions", "_pending", "_rest", "_seed", "_twister", "draws", "indirect",
+                 "next_float_normal", "next_normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._twister: Any = None
         self._bulk: Any = None
         self._functions: Any = None
+        self.indirect = [True]  # whether `draws` is None, for generated code
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
@@ -61,6 +62,7 @@ class Engine:
         self._pending = True   # seeding is deferred to the first draw
         self._rest = 0         # `next` of a state whose words are all used: 0 after seeding, 624 after a draw
         self.draws: Any = None  # functions that draw from the state, where something was drawn by them since
+        self.indirect[0] = True
         self.next_normal: float | None = None
         self.next_float_normal: float | None = None
 
@@ -101,6 +103,7 @@ class Engine:
                 self._ready()
                 self._rest = WORDS
                 draws = self.draws = self._functions
+                self.indirect[0] = False
         return draws
 
     def random(self) -> int:
@@ -158,14 +161,14 @@ class Engine:
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Set the state that `snapshot` returned."""
         self._ready()
-        self.draws = None
+        self.draws, self.indirect[0] = None, True
         self._seed, self._twister.state, self._rest, self.next_normal, self.next_float_normal = snapshot
 
     def copy(self) -> Engine:
         """Another engine with the same state."""
         twin = Engine.__new__(Engine)
         twin._twister = twin._bulk = twin._functions = None
-        twin._pending = False
+        twin._pending, twin.indirect = False, [True]
         twin.restore(self.snapshot())
         return twin
 
@@ -202,7 +205,7 @@ class Engine:
         if not (record["seeded"] == 1 and 0 < left <= WORDS and position <= WORDS
                 and (left == 1 or left + position == WORDS + 1)):
             raise RuntimeError("Invalid mt19937 state")
-        self._pending, self.draws = False, None
+        self._pending, self.draws, self.indirect[0] = False, None, True
         self._ready().state = {"bit_generator": "MT19937", "state": {
             "key": record["words"].astype(np.uint32), "pos": WORDS if left == 1 else position}}
         self._seed, self._rest = int(record["seed"]), position if left == 1 else WORDS
