@@ -133,6 +133,36 @@ def columns_of(x: Shape, w: Shape, geometry: Any) -> Columns | None:
     return Columns(table, matrix, (groups, o // groups, n * count), None if n == 1 else (o, n, *positions))
 
 
+class Shares(NamedTuple):
+    """How the gradient by small images is a product whose elements are added at places of the images.
+
+    Attributes:
+        matrix, columns: the shapes of the weight and of the output's gradient, images exchanged with output channels.
+        targets: the flat positions in the images of the product's elements; -1 for padding.
+    """
+
+    matrix: Shape
+    columns: Shape
+    targets: np.ndarray
+
+
+def shares_of(g: Shape, w: Shape, geometry: Any) -> Shares | None:
+    """The shares of `input_gradient` for shapes of a gradient and a weight; None where it computes in another way."""
+    spatial, kernel, positions, stride, padding, dilation, groups = geometry
+    (n, o), channels = g[:2], w[1]
+    if not _is_small(n, groups * channels, o, kernel, positions) or g[2:] != positions:
+        return None
+    if channels == 1 < groups or (max(stride, default=1) == 1 and o <= 2 * groups * channels):
+        return None
+    image = (n, groups * channels, *spatial)
+    places = np.full((*image[:2], *(m + 2 * p for m, p in zip(spatial, padding, strict=True))), -1)
+    inside: Any = (..., *(slice(p, p + m) for m, p in zip(spatial, padding, strict=True)))
+    places[inside] = np.arange(prod(image)).reshape(image)
+    windows = np.moveaxis(windows_of(places, kernel, positions, stride, dilation), 0, 1 + len(kernel))
+    return Shares((groups, o // groups, channels * prod(kernel)), (groups, o // groups, n * prod(positions)),
+                  np.ascontiguousarray(windows).reshape(-1))
+
+
 @functools.lru_cache(GEOMETRIES)
 def _forward(x: Shape, w: Shape, positions: Shape, stride: Shape, padding: Shape, dilation: Shape,
              groups: int) -> Kernel | None:
@@ -276,4 +306,5 @@ def _sum_of_windows(values: np.ndarray, image: Shape, kernel: Shape, positions: 
     return result[inside].copy()
 
 
-__all__ = ["Columns", "columns_of", "columns_to_images", "forward", "input_gradient", "weight_gradient"]
+__all__ = ["Columns", "Shares", "columns_of", "columns_to_images", "forward", "input_gradient", "shares_of",
+           "weight_gradient"]

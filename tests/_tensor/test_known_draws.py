@@ -1,4 +1,4 @@
-"""Draws that generated code makes: the numbers and states of PyTorch's generator, whatever sets the state in between."""
+"""Draws that generated code makes: numbers and states of PyTorch's generator, whatever sets the state in between."""
 
 from __future__ import annotations
 

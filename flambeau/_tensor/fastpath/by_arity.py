@@ -36,7 +36,7 @@ from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 from .inside_transforms import NEVER, binary_inside, unary_inside
 from .repeated_calls import launched
-from .repeated_layouts import LEARNED, MOST, SMALL_KERNELS, KnownCalls, Launches, launch_by
+from .repeated_layouts import LEARNED, MOST, SMALL_KERNELS, KnownCalls, Launches, launch_by, same_arrays
 from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray
@@ -48,6 +48,8 @@ _grad_enabled = grad_mode.get
 _inferring = inference.get
 
 
+#: operators whose compiled kernels have NumPy's bits
+_EXACT = frozenset(("add", "sub", "mul", "div"))
 #: operators on NumPy scalars, which are twice as fast as on 0-d arrays
 _SCALAR: dict[str, Any] = {"abs": python.abs, "neg": python.neg, "add": python.add, "sub": python.sub,
                            "mul": python.mul}
@@ -324,7 +326,12 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         """Make a call known whose result has NumPy's layout, whatever layouts are seen later."""
         nonlocal enter
         if known_calls is not None and r.ndim and r.flags.c_contiguous and in_elementwise_layout(r, operands) is r:
-            enter = known_calls.add(args, {}, kernel, constants=operands[1:] if number else ())
+            compute = kernel
+            if op.name in _EXACT and r.shape and operands[0].shape != operands[1].shape and not number:
+                launch = launch_by(op, list(operands), {})  # NumPy broadcasts by a general loop
+                if hasattr(launch, "filling") and same_arrays(launch(*operands), r):
+                    compute = launch
+            enter = known_calls.add(args, {}, compute, constants=operands[1:] if number else ())
 
     def operate(input: Any, other: Any) -> Any:
         if enter is not None:

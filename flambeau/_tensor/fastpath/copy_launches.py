@@ -16,6 +16,8 @@ ndarray = np.ndarray
 empty, arange = np.empty, np.arange
 #: the most elements of a result, and the most bytes of one that is kept
 _MOST, _MOST_KEPT = 16384, 1 << 15
+#: the least elements of a run, in the mean, that is copied at once
+_LONG_RUN = 6
 
 
 def join_launch(join: Callable[[list[ndarray]], Any], arrays: Sequence[ndarray], result: ndarray) -> Any:
@@ -102,13 +104,23 @@ def picking_launch(a: ndarray, index: ndarray) -> Any:
     """
     from ...codegen.indexing import picked_elements
 
-    if not codegen.available() or not a.size or not 0 < index.size <= picked_elements.MOST or (
+    if not codegen.available() or not a.size or not 0 < index.size <= _MOST or (
             a.itemsize not in picked_elements.SIZES) or min(a.strides, default=0) < 0:
         return None
     flat = np.ascontiguousarray(index, np.int64).reshape(-1)
     places = np.where(flat < 0, -1, _offsets(a).reshape(-1)[flat])
+    empty_place = places < 0
+    follows = (np.diff(places) == np.where(empty_place[1:], 0, a.itemsize)) & (empty_place[1:] == empty_place[:-1])
+    starts = np.concatenate(([0], np.flatnonzero(~follows) + 1))
     shape, dtype = index.shape, a.dtype
-    pick = picked_elements.function(a.itemsize, places)
+    if len(starts) <= picked_elements.RUNS and _LONG_RUN * len(starts) <= flat.size:
+        sizes = np.diff(starts, append=flat.size) * a.itemsize
+        places = np.ascontiguousarray(np.stack([places[starts], sizes], 1))
+        pick = picked_elements.runs(places)
+    elif flat.size <= picked_elements.MOST:
+        pick = picked_elements.function(a.itemsize, places)
+    else:
+        return None
     return with_filling(lambda x, _places=places: pick(empty(shape, dtype), x),
                         Filling(pick, (NewArray(shape, dtype), 0), places))
 

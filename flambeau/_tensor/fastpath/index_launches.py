@@ -6,6 +6,7 @@ A launch returns None where an index is out of range: the operator itself then r
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ ndarray = np.ndarray
 asarray, empty = np.asarray, np.empty
 _sum = np.add.reduce
 _LONG = np.dtype(np.int64)
+#: the least bytes of a row that is copied as a block
+_LONG_ROW = 64
 Launch = Callable[..., Any] | None
 
 
@@ -68,11 +71,28 @@ def _along(action: str, a: ndarray, index: Any, dim: int, number: Any = 0) -> La
 def _slices(action: str, a: ndarray, index: ndarray, axis: int, number: Any = 0, wraps: bool = False) -> Launch:
     """`_moving` by an index with a number for each slice along an axis."""
     rest = a.shape[axis + 1:]
+    if action == flat_positions.GATHER:
+        launch = _rows(a, index, axis, wraps)
+        if launch is not None:
+            return launch
     positions = np.arange(a.size).reshape(a.shape).take(0, axis)
     shape = (*a.shape[:axis], index.size, *rest)
     bases = np.broadcast_to(np.expand_dims(positions, axis), shape)
     picks = np.broadcast_to(np.arange(index.size).reshape(-1, *(1,) * len(rest)), shape)
     return _moving(action, a, index, axis, bases.reshape(*a.shape[:axis], *index.shape, *rest), picks, number, wraps)
+
+
+def _rows(a: ndarray, index: ndarray, axis: int, wraps: bool) -> Launch:
+    """The launch that copies rows of enough bytes; None for others."""
+    row = prod(a.shape[axis + 1:]) * a.itemsize
+    if row < _LONG_ROW or not codegen.available() or not (a.flags.c_contiguous and index.flags.c_contiguous):
+        return None
+    from ...codegen.indexing import picked_rows
+
+    pick = picked_rows.function(prod(a.shape[:axis]), index.size, a.shape[axis], row, wraps)
+    shape, dtype = (*a.shape[:axis], *index.shape, *a.shape[axis + 1:]), a.dtype
+    return with_filling(lambda x, index: pick(None, empty(shape, dtype), x, index),
+                        Filling(pick, ([None], NewArray(shape, dtype), 0, 1)))
 
 
 def _gather(a: ndarray, index: ndarray, dim: int, sparse_grad: bool = False) -> Launch:

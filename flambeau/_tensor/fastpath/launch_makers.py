@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from ... import codegen
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.families.matmul import MIN_ELEMENTS as PRODUCTS
 from ...backends.compiled.thresholds import REDUCTIONS, SCANS, threshold_of
@@ -17,6 +19,7 @@ from ...errstate import quietly, run_in_quiet
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
 from ...runtime.filling import Filling, NewArray, with_filling
+from ...shapes import wrap_dim
 from ..dispatch.array_kernels import arrays, kernel_of
 from .copy_launches import picking_launch
 from .index_launches import INDEX_MAKERS
@@ -85,7 +88,7 @@ def most_elements(op: Op, most: int) -> int:
         return min(most, SCANS[0])
     if op.kind == ELEMENTWISE or op.name in _MAKERS or _composite_maker(op) is not None:
         return most
-    return REARRANGING.get(op.name, 0)
+    return 0 if op.name not in REARRANGING else 8192 if codegen.available() else REARRANGING[op.name]
 
 
 def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
@@ -121,14 +124,14 @@ def elementwise_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) ->
 def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
     """The launch that picks the elements of an operator's result."""
     most = REARRANGING[op.name]
-    if a.size > most or a.dtype.kind != "f":
+    if a.size > (8192 if codegen.available() else most) or a.dtype.kind != "f":
         return None
     found = kernel_of(op)(np.arange(1, a.size + 1, dtype=a.dtype).reshape(a.shape), **params)
-    if found.__class__ is not ndarray or found.size > most:
+    if found.__class__ is not ndarray:
         return None
     index = found.astype(np.int64) - 1
     launch = picking_launch(a, index)
-    if launch is not None:
+    if launch is not None or a.size > most or found.size > most:
         return launch
     if index.size and index.min() < 0:  # zeros
         index[index < 0] = a.size
@@ -172,6 +175,13 @@ def _scan(ufunc: Any) -> Callable[..., Launch]:
     def make(a: ndarray, dim: int, dtype: Any = None) -> Launch:
         if dtype is not None or a.dtype.kind != "f" or not a.ndim or a.size > SCANS[0]:
             return None
+        if codegen.available() and a.flags.c_contiguous and a.dtype.char in "fd":
+            from ...codegen.scan import few_elements
+
+            shape, kind, axis = a.shape, a.dtype, wrap_dim(dim, a.ndim)
+            scan = few_elements.function(ufunc is np.multiply, kind, prod(shape[:axis]), shape[axis],
+                                         prod(shape[axis + 1:]))
+            return with_filling(lambda x: scan(empty(shape, kind), x), Filling(scan, (NewArray(shape, kind), 0)))
         return lambda x: accumulate(x, dim, F64).astype(x.dtype)
 
     return make
@@ -189,13 +199,34 @@ def _reduction(ufunc: Any, kinds: str, most: list[int], most_of_all: list[int]) 
     return make
 
 
-def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | None, keepdim: bool) -> Callable[..., Any]:
+def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | tuple[int, ...] | None,
+                         keepdim: bool) -> Callable[..., Any]:
     reduce = ufunc.reduce
     found = asarray(run_in_quiet(reduce, (a, dim, None, None, keepdim)))
     shape, dtype = found.shape, found.dtype
     return with_filling(
         lambda x: run_in_quiet(reduce, (x, dim, None, empty(shape, dtype), keepdim)),
         Filling(quietly, ([reduce], 0, [dim], [None], NewArray(shape, dtype), [keepdim])))
+
+
+def _mean(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Launch:
+    if dtype is not None or a.dtype.char not in "fd" or not a.ndim or not 0 < a.size <= BLOCK or (
+            keepdim.__class__ is not bool or dim.__class__ not in (NoneType, int, tuple)):
+        return None
+    dims: Any = dim if dim.__class__ is tuple else () if dim is None else (dim,)
+    axes = tuple([wrap_dim(each, a.ndim) for each in dims]) or None
+    total = _launch_of_reduction(np.add, a, axes, keepdim)
+    shape = total(a).shape
+    count = asarray(a.dtype.type(a.size if axes is None else prod([a.shape[each] for each in axes])))
+    divide, kind = np.true_divide, a.dtype
+    quotient = with_filling(lambda x: run_in_quiet(divide, (x, count, empty(shape, kind))),
+                            Filling(quietly, ([divide], 0, [count], NewArray(shape, kind))))
+
+    def launch(x: ndarray) -> Any:
+        return quotient(total(x))
+
+    launch.steps = ((total, (0,)), (quotient, (1,))), 1  # type: ignore[attr-defined]
+    return launch
 
 
 def _constant_pad(a: ndarray, pad: tuple[int, ...], value: Any) -> Launch:
@@ -278,7 +309,7 @@ def _resample(a: ndarray, steps: Any, **attributes: Any) -> Launch:
 def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool, **params: Any) -> Launch:
     geometry = geometry_of(x.shape, w.shape, transposed=transposed, **params)
     convolve = arrays.convolve
-    launch = None if transposed else _convolution_by_columns(x, w, bias, geometry)
+    launch = (_transposed_by_shares if transposed else _convolution_by_columns)(x, w, bias, geometry)
     if launch is not None:
         return launch
     if bias is None:
@@ -300,8 +331,6 @@ def _convolution_by_columns(x: ndarray, w: ndarray, bias: ndarray | None, geomet
         return None
     shape, dtype, matmul = (x.shape[0], w.shape[0], *geometry.positions), x.dtype, np.matmul
     matrix, product, exchanged = columns.matrix, columns.product, columns.exchanged
-    bias_shape = (1, -1, *(1 for _ in geometry.positions))
-
     def in_order(x: ndarray, w: ndarray) -> ndarray:
         result = empty(shape, dtype)
         matmul(w.reshape(matrix), gather(x), out=result.reshape(product))
@@ -319,15 +348,46 @@ def _convolution_by_columns(x: ndarray, w: ndarray, bias: ndarray | None, geomet
             return result
 
         multiply = exchanging
+    return _with_bias(multiply, bias, geometry)
+
+
+def _with_bias(convolve: Callable[..., Any], bias: ndarray | None, geometry: Any) -> Callable[..., Any]:
+    """The launch of a convolution, with the bias that it is given."""
     if bias is None:
-        return multiply
+        return convolve
+    bias_shape = (1, -1, *(1 for _ in geometry.spatial))
 
     def with_bias(x: ndarray, w: ndarray, bias: ndarray) -> ndarray:
-        result = multiply(x, w)
+        result: ndarray = convolve(x, w)
         result += bias.reshape(bias_shape)
         return result
 
     return with_bias
+
+
+def _transposed_by_shares(x: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> Launch:
+    """The launch of a small transposed convolution whose product is NumPy's; None for others."""
+    from ...backends.compiled.families import convolution as compiled
+    from ...kernels import small_convolution
+
+    if not (codegen.available() and x.dtype is w.dtype and x.dtype.char in "fd") or (
+            x.size + w.size >= SMALL_CONVOLUTION) or compiled.input_gradient(x, w, bias, geometry) is not None:
+        return None
+    shares = small_convolution.shares_of(x.shape, w.shape, geometry)
+    if shares is None:
+        return None
+    from ...codegen.indexing import added_elements
+
+    shape, dtype, matmul = (x.shape[0], w.shape[1] * geometry.groups, *geometry.spatial), x.dtype, np.matmul
+    matrix, columns, targets = shares
+    add = added_elements.function(dtype, prod(shape), targets)
+
+    def convolve(x: ndarray, w: ndarray, _targets: Any = targets) -> ndarray:
+        result = empty(shape, dtype)
+        add(result, matmul(w.reshape(matrix).swapaxes(1, 2), x.swapaxes(0, 1).reshape(columns)))
+        return result
+
+    return _with_bias(convolve, bias, geometry)
 
 
 def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
@@ -348,11 +408,11 @@ def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
 _MAKERS: dict[str, Callable[..., Launch]] = {
     **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "_to_copy": _to_copy,
     "any": _reduction(np.logical_or, "bfi", _ANY, _ANY), "all": _reduction(np.logical_and, "bfi", _ANY, _ANY),
-    "sum": _reduction(np.add, "f", [BLOCK], [BLOCK]), "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
+    "sum": _reduction(np.add, "bif", [BLOCK], [BLOCK]), "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
     "amax": _reduction(np.maximum, "f", REDUCTIONS, REDUCTIONS),
     "amin": _reduction(np.minimum, "f", REDUCTIONS, REDUCTIONS), "max": _reduction(np.maximum, "f", _NONE, REDUCTIONS),
     "min": _reduction(np.minimum, "f", _NONE, REDUCTIONS),
-    "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
+    "mean": _mean, "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,
     "bincount": bincount, "dot": _product_with_vector, "mv": _product_with_vector,

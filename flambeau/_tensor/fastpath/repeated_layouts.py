@@ -88,7 +88,7 @@ class Launches:
         launch = self._candidates.pop(counted, None)
         if launch is None and _are_arrays(result) and all(a.__class__ is ndarray and a.size for a in arrays):
             launch = make(*arguments)
-        if launch is None or not _same(
+        if launch is None or not same_arrays(
                 run_in_quiet(launch[0] if launch.__class__ is tuple else launch, arrays), result):
             launch = False
         elif count < CALLS + PROOFS:
@@ -140,9 +140,10 @@ def _are_arrays(result: Any) -> bool:
     return result.__class__ is ndarray and bool(result.size)
 
 
-def _same(found: Any, expected: Any) -> bool:
+def same_arrays(found: Any, expected: Any) -> bool:
+    """Whether arrays, or tuples of arrays, have the same layouts, dtypes and bits."""
     if expected.__class__ is tuple:
-        return found.__class__ is tuple and len(found) == len(expected) and all(map(_same, found, expected))
+        return found.__class__ is tuple and len(found) == len(expected) and all(map(same_arrays, found, expected))
     return (found.__class__ is expected.__class__ is ndarray and found.dtype is expected.dtype
             and found.shape == expected.shape and found.strides == expected.strides
             and bool(found.tobytes() == expected.tobytes()))
@@ -178,4 +179,4 @@ def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any])
 
 
 __all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "LEARNED", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS",
-           "KnownCalls", "Launches", "consider_with_parameters", "launch_by", "launch_or_limit"]
+           "KnownCalls", "Launches", "consider_with_parameters", "launch_by", "launch_or_limit", "same_arrays"]

@@ -24,8 +24,8 @@ _any = np.logical_or.reduce
 Launch = Callable[[ndarray], Any] | None
 #: rows up to this length are sorted by insertion in PyTorch, which keeps the order of equal elements
 _INSERTION = 16
-#: the most counts of `bincount`
-_COUNTS = 4096
+#: the most counts of `bincount`, and the most elements that are counted for a rank
+_COUNTS, _FEW = 4096, 4096
 
 
 def _is_row_major(a: ndarray) -> bool:
@@ -63,6 +63,9 @@ def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool)
     """
     if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1 or not 0 <= rank < a.shape[-1]:
         return None
+    counting = _by_counting(a, keepdim, rank, any_of_equals)
+    if counting is not None:
+        return counting
     launch = sort_launch(a, False)
     if launch is None:
         return None
@@ -76,6 +79,25 @@ def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool)
         if _any(largest != largest, None):
             return None
         return values[at].copy(), indices[at].copy()
+
+    return pick
+
+
+def _by_counting(a: ndarray, keepdim: bool, rank: int, unique: bool) -> Launch:
+    """`_ranked` of few elements in short rows; `unique`: None where there is an equal element."""
+    if not codegen.available() or a.dtype.char not in "fd" or a.size > _FEW:
+        return None
+    from ...codegen.sorting import ranks
+
+    length = a.shape[-1]
+    if length > ranks.MOST:
+        return None
+    find = ranks.function(a.dtype, a.size // length, length, rank, unique)
+    shape, dtype = (*a.shape[:-1], 1) if keepdim else a.shape[:-1], a.dtype
+
+    def pick(x: ndarray) -> Any:
+        values, indices = empty(shape, dtype), empty(shape, LONG)
+        return None if find(None, values, indices, x) is None else (values, indices)
 
     return pick
 

@@ -22,7 +22,7 @@ from ..dispatch.apply import apply
 from ..dispatch.out_tensors import copy_out, write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import observing, repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..methods.sparse import implementation as sparse_implementation
 from ..reduction.dims import as_index, dims
@@ -35,7 +35,8 @@ __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vec
            "pairwise_distance"]
 
 _vector_norm = positional_parameters(REGISTRY["linalg_vector_norm"])
-_ADD_SCALAR, _NORM_IN_DIMS = REGISTRY["_add_scalar"], REGISTRY["_norm_in_dims"]
+_ADD_SCALAR, _NORM_IN_DIMS, _CLAMP_MIN = (
+    REGISTRY[name] for name in ("_add_scalar", "_norm_in_dims", "_clamp_min_scalar"))
 _INF = float("inf")
 
 
@@ -313,6 +314,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     """max(‖x‖, eps); the gradient is that of the norm, even where it is clamped."""
     result = _vector_norm(x, 2, dim, True, None)
+    if special[0] and special[0] == observing[0] and not result._requires_grad:  # as an operator that is observed
+        return apply(_CLAMP_MIN, [result], {"min": eps})
     if special[0] or result._requires_grad:  # the norm's rule saves its result
         result = result.clone()
     a = result._array

@@ -10,7 +10,7 @@ import numpy as np
 from ... import config, devices, dtypes
 from ...backends.bit_views import bits_used, resolve
 from ...backends.compiled import copy, new_copy
-from ...backends.compiled.thresholds import CASTS, COPIES, NARROW_CASTS
+from ...backends.compiled.thresholds import CASTS, COPIES, NARROW_CASTS, SMALL_KERNELS
 from ...backends.elementless_array import ElementlessArray, elementless_used
 from ...backends.numpy.memory import address, copy_as, is_contiguous, suggested_memory_format
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name
@@ -31,6 +31,7 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.out_tensors import write_out
 from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
+from ..fastpath.known_results import known_by
 from ..fastpath.repeated_calls import launched
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, lacks_elements, make_meta
@@ -44,6 +45,8 @@ __all__ = ["clone", "contiguous", "detach_copy", "to"]
 
 
 _clone, _cast = copy_function("clone"), copy_function("_to_copy")
+#: the most elements of a matrix, and of other arrays, that are copied from a table of places
+_FEW, _MOST = 512, 4096
 
 
 # ----- conversions -------------------------------------------------------------------------
@@ -274,6 +277,8 @@ def contiguous(input: Tensor, *, memory_format: Any = devices.contiguous_format)
         if a.flags.c_contiguous:
             return input
         if not special[0]:
+            if SMALL_KERNELS[0] and a.size <= (_FEW if a.ndim < 3 else _MOST) and not input._requires_grad:
+                return _permuted_copy(input)
             return _clone(input, new_copy(a))
     _check_memory_format(input, memory_format)
     try:
@@ -282,6 +287,18 @@ def contiguous(input: Tensor, *, memory_format: Any = devices.contiguous_format)
     except SparseAccess:
         pass
     return clone(input, memory_format=memory_format)
+
+
+def _row_major_copy(input: Any) -> Any:
+    """The launch of `_permuted_copy`."""
+    from ..fastpath.copy_launches import picking_launch
+
+    return picking_launch(input._array, np.arange(input._array.size).reshape(input._array.shape))
+
+
+@known_by(_row_major_copy)
+def _permuted_copy(input: Tensor) -> Tensor:
+    return _clone(input, new_copy(input._array))
 
 
 def is_contiguous_(self: Tensor, *, memory_format: Any = None) -> bool:

@@ -7,73 +7,19 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
-from ...runtime import entry_points, numpy_abi
-from ..llvm import kernel_entry
-from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I64, POINTER, as_opaque_pointer, at, i64, larger, local, loop, word
+from ...runtime import entry_points
+from ..llvm.array_function import TYPES, ArrayFunction
+from ..llvm.loop_nests import I64, i64, larger, loop, word
 
-#: words of a block: how many numbers there are, and boundaries or counts; the least and the greatest number of counts
-#: that the result may have; the fields of `entry_points`
-_COUNT, _LENGTH, _LEAST, _ADDRESSES = range(4)
-_FIELDS = entry_points.field_indices(_ADDRESSES)
-_BUILTIN = ir.FunctionType(POINTER, [POINTER, POINTER, I64])
-_VOID = ir.VoidType()
-#: by the dtype's character
-_TYPES: dict[str, ir.Type] = {"f": ir.FloatType(), "d": ir.DoubleType(), "l": I64}
-
-
-class _Function:
-    """The beginning of a function `(None, result, *arrays)`, which returns the result, or None.
-
-    Attributes:
-        b: the builder.
-        data: the addresses of the arrays, the result's first.
-    """
-
-    def __init__(self, name: str, count: int) -> None:
-        self.module = ir.Module(name)
-        function, self.b = kernel_entry.begin(self.module, name, _BUILTIN)
-        b = self.b
-        self_, self.arguments, given = function.args
-        self.block = b.load(at(b, self_, numpy_abi.DATA), typ=POINTER)
-        self._refuse_unless(b.icmp_signed("==", given, i64(count + 1)))
-        self.data = [self._data(i) for i in range(1, count + 1)]
-
-    def word(self, index: int) -> Any:
-        return word(self.b, self.block, index)
-
-    def _argument(self, index: int) -> Any:
-        return self.b.load(self.b.gep(self.arguments, [i64(index)], source_etype=POINTER), typ=POINTER)
-
-    def _python(self, field: str, result: Any, *types: Any) -> FunctionPointer:
-        return FunctionPointer(self.b.inttoptr(self.word(_FIELDS[field]), POINTER), ir.FunctionType(result, types))
-
-    def _refuse_unless(self, condition: Any) -> None:
-        b = self.b
-        with b.if_then(b.not_(condition), likely=False):
-            b.call(self._python("raise_error", _VOID, I64, I64),
-                   [self.word(_FIELDS["error"]), self.word(_FIELDS["text"])])
-            b.ret(ir.Constant(POINTER, None))
-
-    def _data(self, index: int) -> Any:
-        b, array = self.b, self._argument(index)
-        self._refuse_unless(b.icmp_unsigned("==", b.ptrtoint(b.load(at(b, array, entry_points.TYPE), typ=POINTER), I64),
-                                            self.word(_FIELDS["ndarray"])))
-        return b.load(at(b, array, numpy_abi.DATA), typ=POINTER)
-
-    def leave(self, index: int) -> None:
-        """Return an argument: the result, which is number 1, or None."""
-        value = self._argument(index)
-        self.b.call(self._python("refer", _VOID, POINTER), [value])
-        self.b.ret(value)
+#: words of a block: how many numbers there are, and boundaries or counts; the least number of counts
+_COUNT, _LENGTH, _LEAST, _WORDS = range(4)
 
 
 def _generate_search(name: str, char: str, right: bool) -> str:
     """The function `(None, result, boundaries, values)`; None where boundaries are not sorted, or have NaN."""
-    f = _Function(name, 3)
-    b, (out, boundaries, values), type_ = f.b, f.data, _TYPES[char]
+    f = ArrayFunction(name, _WORDS, 3)
+    b, (out, boundaries, values), type_ = f.b, f.data, TYPES[char]
     length = f.word(_LENGTH)
 
     def compare(relation: str, x: Any, y: Any) -> Any:
@@ -87,7 +33,7 @@ def _generate_search(name: str, char: str, right: bool) -> str:
         after = b.select(b.icmp_signed("<", i, last), b.add(i, i64(1)), last)
         with b.if_then(b.not_(compare("<=", element(boundaries, i), element(boundaries, after))), likely=False):
             f.leave(0)
-    low, rest = (as_opaque_pointer(b, local(b, I64)) for _ in range(2))
+    low, rest = (f.variable(I64, i64(0)) for _ in range(2))
     function = b.function
     with loop(b, i64(0), f.word(_COUNT)) as i:
         value = element(values, i)
@@ -116,13 +62,12 @@ def _generate_search(name: str, char: str, right: bool) -> str:
 
 def _generate_count(name: str) -> str:
     """The function `(None, result, numbers)`; None where a number has no count, or the result is to be shorter."""
-    f = _Function(name, 2)
+    f = ArrayFunction(name, _WORDS, 2)
     b, (out, numbers) = f.b, f.data
     length = f.word(_LENGTH)
     with loop(b, i64(0), length) as i:
         b.store(i64(0), b.gep(out, [i], source_etype=I64))
-    most = as_opaque_pointer(b, local(b, I64))
-    b.store(i64(0), most)
+    most = f.variable(I64, i64(0))
     with loop(b, i64(0), f.word(_COUNT)) as i:
         number = word(b, numbers, i)
         with b.if_then(b.icmp_unsigned(">=", number, length), likely=False):  # negative ones are large
