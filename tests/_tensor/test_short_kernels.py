@@ -87,7 +87,8 @@ REARRANGED = {
     "roll": lambda x: x.roll(3, 1), "roll of both": lambda x: x.roll((1, -2), (0, 1)), "flip": lambda x: x.flip(1),
     "flip(0)": lambda x: x.flip(0), "rot90": lambda x: x.rot90(), "repeat": lambda x: x.repeat(1, 2),
     "tile": lambda x: x.tile(2, 2), "tril": lambda x: x.tril(), "triu": lambda x: x.triu(1),
-    "diag_embed": lambda x: x.diag_embed(), "F.pad": lambda x: F.pad(x, (1, 2, 0, 1)), "trace": lambda x: x.float().trace(),
+    "diag_embed": lambda x: x.diag_embed(), "F.pad": lambda x: F.pad(x, (1, 2, 0, 1)),
+    "trace": lambda x: x.float().trace(),
     "reflect": lambda x: F.pad(x[None], (2, 1), mode="reflect"), "contiguous": lambda x: x.t().contiguous(),
     "permuted": lambda x: x.view(2, 2, -1).permute(2, 0, 1).contiguous(), "reshape": lambda x: x.t().reshape(-1),
     "pixel_shuffle": lambda x: F.pixel_shuffle(x.view(1, 4, 1, -1), 2), "every other": lambda x: x[:, ::2].reshape(-1)}

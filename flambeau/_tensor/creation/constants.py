@@ -24,7 +24,7 @@ from ..argument_errors.type_names import type_name
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
-from ..fastpath.known_results import known_results
+from ..fastpath.repeated_layouts import known_results
 from ..meta import is_meta, reserved
 from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.dispatch import is_on_accelerator

@@ -17,9 +17,7 @@ import numpy as np
 from ... import devices, dtypes
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...modes import special
-from ...runtime.filling import Filling, NewArray, with_filling
-from ..fastpath.known_results import has_values, is_new
-from ..fastpath.repeated_layouts import LEARNED, KnownCalls
+from ..fastpath.repeated_layouts import LEARNED, KnownCalls, has_values, is_new
 from ..tensor import Tensor, wrap
 from .from_data import finished
 from .generators import default_generator, lock
@@ -166,14 +164,14 @@ def dropout_mask(a: Any, kept: float) -> np.ndarray | None:
     return result
 
 
-def known_draws(filling_of: Callable[..., Any], differentiable: bool = False) -> Callable[..., Any]:
+def known_draws(kind: str, differentiable: bool = False) -> Callable[..., Any]:
     """The decorator of a function that draws from the default generator, of which calls by position are known.
 
     Generated code draws where nothing but the state is needed: while no device is set, the default dtype is float32,
     something was drawn directly since the state was set, and no other thread draws without the interpreter's lock.
 
     Args:
-        filling_of: (functions that draw, array that was drawn, arguments) -> the `Filling`, or None.
+        kind: the key of `draw_launches.LAUNCHES`.
         differentiable: whether a draw from a tensor that requires gradients is recorded.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,12 +187,12 @@ def known_draws(filling_of: Callable[..., Any], differentiable: bool = False) ->
                     return result
             result = function(*args, **kwargs)
             if SMALL_KERNELS[0] and not kwargs and not next(calls) % LEARNED:
-                filling = _filling(filling_of, args, result)
-                if filling is not None:
+                launch = _launch(kind, args, result)
+                if launch is not None:
                     if known_calls is None:
                         known_calls = KnownCalls(differentiable, (
                             devices.ambient, dtypes.other_default, default_generator.engine.indirect, lock.held))
-                    enter = known_calls.add(args, kwargs, with_filling(lambda *_: None, filling))
+                    enter = known_calls.add(args, kwargs, launch)
             return result
 
         code = function.__code__  # contexts of devices look for its name
@@ -205,60 +203,23 @@ def known_draws(filling_of: Callable[..., Any], differentiable: bool = False) ->
     return decorate
 
 
-def _filling(filling_of: Callable[..., Any], args: tuple[Any, ...], result: Any) -> Any:
-    """How generated code draws what a call has drawn; None where it does not."""
+def _launch(kind: str, args: tuple[Any, ...], result: Any) -> Any:
+    """The launch by which generated code draws what a call has drawn; None where it does not."""
     draws = _draws()
     if draws is None or dtypes.other_default[0] or not is_new(result) or any(map(has_values, args[1:])):
         return None
     a = result._array
-    return filling_of(draws, a, args) if 0 < a.size <= _MOST and a.strides == empty(a.shape, a.dtype).strides else None
-
-
-def _uniform_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    return Filling(draws.singles, (NewArray(a.shape, F32),)) if a.dtype is F32 else None
-
-
-def _normal_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    from ...codegen.random.draws import normal_launch
-
-    found = normal_launch(a.size) if a.dtype is F32 and not a.size % 16 else None
-    return None if found is None else Filling(draws.transformed, (
-        NewArray(a.shape, F32), *[[each] for each in found[0]]), found[1])
-
-
-def _of_sizes(filling_of: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda draws, a, args: None if has_values(args[0]) else filling_of(draws, a, args)
-
-
-def _like(filling_of: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda draws, a, args: None if len(args) > 1 or _empty_like(args[0]._array) is None else (
-        filling_of(draws, a, args))
-
-
-def _integer_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    low, high = (0, args[0]) if len(args) == 2 else args[:2]
-    if a.dtype is not I64 or low.__class__ is not int or high.__class__ is not int or not 0 < high - low < 1 << 28 or (
-            abs(low) > 1 << 62):
+    if not 0 < a.size <= _MOST or a.strides != empty(a.shape, a.dtype).strides:
         return None
-    return Filling(draws.remainders, (NewArray(a.shape, I64), [high - low], [low]))
+    from .draw_launches import LAUNCHES
+
+    return LAUNCHES[kind](draws, a, args, _empty_like)
 
 
-def _permutation_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    if len(args) > 1 or args[0].__class__ is not int or a.dtype is not I64:
-        return None
-    return Filling(draws.permutation, (NewArray(a.shape, I64),))
-
-
-def _event_filling(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    if len(args) > 1 or _empty_like(args[0]._array) is None or a.dtype is not F32:
-        return None
-    return Filling(draws.events, (NewArray(a.shape, F32), 0))
-
-
-known_uniforms, known_normals = known_draws(_of_sizes(_uniform_filling)), known_draws(_of_sizes(_normal_filling))
-known_uniforms_like, known_normals_like = known_draws(_like(_uniform_filling)), known_draws(_like(_normal_filling))
-known_integers, known_permutations = known_draws(_integer_filling), known_draws(_permutation_filling)
-known_events = known_draws(_event_filling, True)
+known_uniforms, known_normals = known_draws("uniforms"), known_draws("normals")
+known_uniforms_like, known_normals_like = known_draws("uniforms_like"), known_draws("normals_like")
+known_integers, known_permutations = known_draws("integers"), known_draws("permutation")
+known_events = known_draws("events", True)
 
 __all__ = ["dropout_mask", "events", "integers", "known_draws", "known_events", "known_integers", "known_normals",
            "known_normals_like", "known_permutations", "known_uniforms", "known_uniforms_like", "new", "normals",

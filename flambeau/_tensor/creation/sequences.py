@@ -16,7 +16,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap
-from ..fastpath.known_results import known_results
+from ..fastpath.repeated_layouts import known_results
 from ..shape.resizing import resize_
 from ..tensor import Tensor
 from .constants import write_new_out

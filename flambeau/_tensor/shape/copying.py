@@ -31,8 +31,8 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.out_tensors import write_out
 from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
-from ..fastpath.known_results import known_by
 from ..fastpath.repeated_calls import launched
+from ..fastpath.repeated_layouts import known_by
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, lacks_elements, make_meta
 from ..methods.sparse import implementation as sparse_implementation

@@ -12,7 +12,7 @@ from ..._tensor import functions as fn
 from ..._tensor.argument_errors.call_sites import FUNCTIONALS
 from ..._tensor.argument_errors.guards import raise_refusal
 from ..._tensor.argument_errors.messages import unfit
-from ..._tensor.fastpath.known_results import known_by
+from ..._tensor.fastpath.repeated_layouts import known_by
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import int64
 from ...modes import special
