@@ -129,7 +129,7 @@ def test_packing_of_a_right_operand_with_contiguous_columns(dtype, n, k):
         close(product(a, b), a, b)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", [*range(1, 10), 11, 16, 17])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_large_right_operand_and_few_rows(dtype, rows):
     a, b = random(rows, 1001, dtype=dtype), random(601, 1001, dtype=dtype, seed=1).T

@@ -9,6 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
+from flambeau.backends.numpy import recurrent as recurrent_arrays
 from flambeau.nn import recurrent
 
 LAYERS = ("LSTM", "GRU")
@@ -60,19 +61,44 @@ def test_fused_equals_steps(kind: str, dtype: Any, how: dict[str, Any], transpos
 
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("sizes", [(7, 3, 5, 16), (1, 1, 1, 90), (4, 9, 33, 31)], ids=str)
-def test_large_steps(kind: str, bias: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("sizes", [(7, 3, 5, 16), (1, 1, 1, 90), (4, 9, 33, 31), (99, 2, 5, 40), (2, 40, 7, 24)],
+                         ids=str)
+def test_large_steps(kind: str, bias: bool, bidirectional: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
     """Steps large enough for a compiled kernel, and initial states that are not row-major."""
     length, batch, inputs, hidden = sizes
     torch.manual_seed(0)
-    layer = getattr(torch.nn, kind)(inputs, hidden, bias=bias)
+    layer = getattr(torch.nn, kind)(inputs, hidden, bias=bias, bidirectional=bidirectional)
     x = torch.randn(length, batch, inputs).requires_grad_()
-    states = [torch.randn(1, hidden, batch).transpose(1, 2).requires_grad_() for _ in range(2)]
+    states = [torch.randn(1 + bidirectional, hidden, batch).transpose(1, 2).requires_grad_() for _ in range(2)]
     state = tuple(states) if kind == "LSTM" else states[0]
     actual = run(layer, x, state, monkeypatch, False)
     expected = run(layer, x, state, monkeypatch, True)
     for mine, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_compiled_steps_equal_numpy(kind: str, dtype: Any, monkeypatch: Any) -> None:
+    """All steps in compiled code and step by step in NumPy, with gradients of the outputs in any layout."""
+    torch.manual_seed(1)
+    layer = getattr(torch.nn, kind)(6, 33, batch_first=True, bidirectional=True, dtype=dtype)
+    x = torch.randn(9, 70, 6, dtype=dtype).requires_grad_()
+    weights = torch.randn(70, 66, 9, dtype=dtype).transpose(0, 2).transpose(1, 2)
+
+    def run() -> list[Any]:
+        output, last = layer(x)
+        states = last if isinstance(last, tuple) else (last,)
+        losses = [output.sum(), (output * weights).sum(), states[0].sum(), sum(each.sin().sum() for each in states)]
+        leaves = [x, *layer.parameters()]
+        return [output, *states, *[g for loss in losses for g in torch.autograd.grad(loss, leaves, retain_graph=True)]]
+
+    actual = run()
+    monkeypatch.setattr(recurrent_arrays, "recurrent_kernels", lambda _: None)
+    close = 1e-10 if dtype is torch.float64 else 2e-3
+    for mine, other in zip(actual, run(), strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

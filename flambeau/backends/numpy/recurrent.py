@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import recurrent_kernels
-from ..compiled.families.matmul import mm
+from ...errstate import run_quietly
+from ..compiled import recurrent_kernels, sum_rows
+from ..compiled.families.matmul import linear, mm
 
 _exp, _tanh, _add, _multiply = np.exp, np.tanh, np.add, np.multiply
 
@@ -20,12 +21,10 @@ def _sigmoid(x: Any) -> None:
     np.reciprocal(x, x)
 
 
-def _affine(x: Any, weight: Any, *biases: Any) -> Any:
+def _affine(x: Any, weight: Any, bias: Any) -> Any:
     """Return x Wᵀ + b for all steps (L, N, size)."""
-    result = mm(x.reshape(-1, x.shape[2]), weight.T)
-    for bias in biases:
-        if bias is not None:
-            _add(result, bias, result)
+    rows = x.reshape(-1, x.shape[2])
+    result = mm(rows, weight.T) if bias is None else linear(rows, weight.T, bias)
     return result.reshape(*x.shape[:2], -1)
 
 
@@ -43,15 +42,20 @@ def _previous_states(states: Any, first: Any, backwards: bool) -> Any:
     return result
 
 
+def _copy_or_zeros(x: Any, like: Any) -> Any:
+    """Return a row-major copy of `x`, zeros in the shape of `like` where it is None."""
+    return np.zeros(like.shape, like.dtype) if x is None else np.array(x, order="C")
+
+
 def _affine_gradients(by_input: Any, by_state: Any, input: Any, previous: Any, weight_ih: Any,
                       needs: Any) -> tuple[Any, ...]:
     """Return the gradients of the input, the weights and the biases from those of the affine maps (L · N, gates)."""
-    by_bias: Any = _add.reduce(by_state, 0) if needs[3] or needs[4] else None
+    by_bias: Any = sum_rows(by_state) if needs[3] or needs[4] else None
     is_shared = by_input is by_state
     return (mm(by_input, weight_ih).reshape(input.shape) if needs[0] else None,
             mm(by_input.T, input.reshape(-1, input.shape[2])) if needs[1] else None,
             mm(by_state.T, previous.reshape(-1, previous.shape[2])) if needs[2] else None,
-            (by_bias.copy() if is_shared else _add.reduce(by_input, 0)) if needs[3] else None,
+            (by_bias.copy() if is_shared else sum_rows(by_input)) if needs[3] else None,
             by_bias if needs[4] else None)
 
 
@@ -75,17 +79,21 @@ def _lstm_step(gates: Any, product: Any, cell: Any, new: Any, state: Any) -> Non
 
 def _lstm_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, cell: Any,
                 backwards: bool, saved: list[Any]) -> tuple[Any, ...]:
-    gates = _affine(input, weight_ih, bias_ih, bias_hh)
+    gates = _affine(input, weight_ih, bias_ih if bias_hh is None else bias_ih + bias_hh)
     output = np.empty((*input.shape[:2], weight_hh.shape[1]), gates.dtype)
     cells = np.empty_like(output)
-    weight_t, cell = weight_hh.T, np.ascontiguousarray(cell)
+    weight_t, order = weight_hh.T, _order(len(output), backwards)
     kernels = recurrent_kernels(gates[0].size)
-    step = _lstm_step if kernels is None else kernels.lstm_step()
-    for t in _order(len(output), backwards):
-        step(gates[t], mm(hidden, weight_t), cell, cells[t], output[t])
-        hidden, cell = output[t], cells[t]
+    if kernels is None:
+        for t in order:
+            _lstm_step(gates[t], mm(hidden, weight_t), cell, cells[t], output[t])
+            hidden, cell = output[t], cells[t]
+    else:
+        run_quietly(kernels.lstm_forward, gates, weight_t, np.ascontiguousarray(hidden), np.ascontiguousarray(cell),
+                    output, cells, backwards)
     saved[:] = gates, cells
-    return output, hidden.copy(), cell.copy()
+    last = order[-1]
+    return output, output[last].copy(), cells[last].copy()
 
 
 def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, cell: Any, output: Any,
@@ -93,6 +101,15 @@ def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any
                          backwards: bool, saved: list[Any], needs: Any) -> tuple[Any, ...]:
     gates, cells = saved
     length, n, size = output.shape
+    kernels = recurrent_kernels(gates[0].size)
+    if kernels is not None:
+        slopes = np.empty_like(gates)
+        by_h, by_c = _copy_or_zeros(g1, hidden), _copy_or_zeros(g2, cell)
+        run_quietly(kernels.lstm_backward, slopes, gates, cells, np.ascontiguousarray(cell), g0, by_h, by_c, weight_hh,
+                    backwards)
+        flat = slopes.reshape(length * n, 4 * size)
+        previous = _previous_states(output, hidden, backwards) if needs[2] else None
+        return (*_affine_gradients(flat, flat, input, previous, weight_ih, needs), by_h, by_c)
     parts = gates.reshape(length, n, 4, size)
     i, f, g, o = (parts[:, :, k] for k in range(4))
     tanh_c = _tanh(cells)
@@ -136,21 +153,26 @@ def _gru_step(gates: Any, product: Any, bias: Any, candidate_map: Any, hidden: A
 
 def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, backwards: bool,
                saved: list[Any]) -> tuple[Any, ...]:
-    gates = _affine(input, weight_ih, bias_ih)
     size = weight_hh.shape[1]
+    if bias_hh is None:
+        bias = np.zeros(size, input.dtype)
+    else:  # the candidate's bias is added to the state's map, which the reset gate scales
+        bias, bias_ih = np.ascontiguousarray(bias_hh[2 * size:]), bias_ih.copy()
+        bias_ih[:2 * size] += bias_hh[:2 * size]
+    gates = _affine(input, weight_ih, bias_ih)
     output = np.empty((*input.shape[:2], size), gates.dtype)
     candidate_map = np.empty_like(output)
-    weight_t, hidden = weight_hh.T, np.ascontiguousarray(hidden)
-    bias = np.zeros(size, gates.dtype) if bias_hh is None else np.ascontiguousarray(bias_hh[2 * size:])
-    if bias_hh is not None:
-        gates[..., :2 * size] += bias_hh[:2 * size]
+    weight_t, order = weight_hh.T, _order(len(output), backwards)
     kernels = recurrent_kernels(gates[0].size)
-    step = _gru_step if kernels is None else kernels.gru_step()
-    for t in _order(len(output), backwards):
-        step(gates[t], mm(hidden, weight_t), bias, candidate_map[t], hidden, output[t])
-        hidden = output[t]
+    if kernels is None:
+        for t in order:
+            _gru_step(gates[t], mm(hidden, weight_t), bias, candidate_map[t], hidden, output[t])
+            hidden = output[t]
+    else:
+        run_quietly(kernels.gru_forward, gates, weight_t, bias, np.ascontiguousarray(hidden), output, candidate_map,
+                    backwards)
     saved[:] = gates, candidate_map
-    return output, hidden.copy()
+    return output, output[order[-1]].copy()
 
 
 def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, bias_ih: Any = None,
@@ -158,6 +180,16 @@ def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any,
                         needs: Any) -> tuple[Any, ...]:
     gates, candidate_map = saved
     length, n, size = output.shape
+    kernels = recurrent_kernels(gates[0].size)
+    if kernels is not None:
+        by_state, by_input = np.empty_like(gates), np.empty_like(gates)
+        by_h, kept = np.zeros((n, size), gates.dtype), _copy_or_zeros(g1, hidden)
+        run_quietly(kernels.gru_backward, by_state, by_input, gates, candidate_map, output,
+                    np.ascontiguousarray(hidden), g0, by_h, kept, weight_hh, backwards)
+        rows = (length * n, 3 * size)
+        previous = _previous_states(output, hidden, backwards) if needs[2] else None
+        return (*_affine_gradients(by_input.reshape(rows), by_state.reshape(rows), input, previous, weight_ih, needs),
+                by_h + kept)
     parts = gates.reshape(length, n, 3, size)
     r, u, new = (parts[:, :, k] for k in range(3))
     previous = _previous_states(output, hidden, backwards)

@@ -36,7 +36,7 @@ def generate(dtype: np.dtype) -> str:
     shape, size = register_blocking(dtype), dtype.itemsize
     # at most as many columns as a vector has lanes
     functions = [[_emit_sums(module, dtype, high, min(wide, shape.lanes), spread) for spread in (False, True)]
-                 for high, wide in ((1, 8), (4, 4))]
+                 for high, wide in _blocks()]
     pitch = i64(BLOCK * size)
     with region_loop(module, "body") as (builder, p, region):
         tile = stack_buffer(builder, ROWS * BLOCK * size)
@@ -48,16 +48,40 @@ def generate(dtype: np.dtype) -> str:
             columns = smaller(builder, i64(BLOCK), builder.sub(stop, column))
             spreads = builder.and_(is_far, builder.icmp_signed("==", columns, i64(BLOCK)))
             right = at(builder, region.b, builder.mul(column, p[Plan.B_COLUMN]))
-            with builder.if_else(builder.icmp_signed("==", region.rows, i64(1))) as (one_row, several_rows):
-                for block, pair in zip((one_row, several_rows), functions, strict=True):
-                    with block, builder.if_else(spreads) as (yes, no):
-                        for branch, sums in zip((no, yes), pair, strict=True):
-                            with branch:
-                                builder.call(sums, [tile, pitch, region.a, p[Plan.A_ROW], right, p[Plan.B_COLUMN],
-                                                    p[Plan.K], region.rows, columns])
+            arguments = [tile, pitch, region.a, p[Plan.A_ROW], right, p[Plan.B_COLUMN], p[Plan.K], region.rows, columns]
+            summed = builder.append_basic_block("summed")
+            choice = builder.switch(_choice(builder, len(functions), region.rows, spreads), summed)
+            for number, sums in enumerate(each for pair in functions for each in pair):
+                block = builder.append_basic_block("summing")
+                choice.add_case(i64(number), block)
+                builder.position_at_end(block)
+                builder.call(sums, arguments)
+                builder.branch(summed)
+            builder.position_at_end(summed)
             builder.call(FunctionPointer(epilogue, EPILOGUE), [
                 tile, pitch, region.bases, region.strides, region.row, column, region.rows, columns])
     return str(module)
+
+
+def _blocks() -> tuple[tuple[int, int], ...]:
+    """Rows and columns of blocks, the first for one row: their sums and what a step loads fit the registers."""
+    host = target.host()
+    if host.triple.startswith("x86_64") and host.vector_bits < 512:  # 16 registers
+        return (1, 8), (2, 4), (3, 4)
+    return (1, 8), (4, 4)
+
+
+def _choice(builder: ir.IRBuilder, kinds: int, rows: Any, spreads: Any) -> Any:
+    """The number of the function for so many rows; odd ones spread their columns."""
+    def is_any(*counts: int) -> Any:
+        found = [builder.icmp_signed("==", rows, i64(count)) for count in counts]
+        return found[0] if len(found) == 1 else builder.or_(*found)
+
+    kind = i64(1)
+    if kinds > 2:  # blocks of three rows are faster than those of two, unless they compute half as many rows again
+        kind = builder.select(is_any(2, 4), i64(1), i64(2))
+    kind = builder.select(is_any(1), i64(0), kind)
+    return builder.add(builder.shl(kind, i64(1)), builder.zext(spreads, I64))
 
 
 def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread: bool) -> ir.Function:
@@ -87,11 +111,11 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         return builder.select(remaining, value, zero) if masked else value
 
     def products(left: list[Any], right: list[Any], sums: list[Any], masked: bool) -> list[Any]:
-        b_values = [load(each, masked) for each in right]
-        updated = []
-        for i, each in enumerate(left):
+        a_values, updated = [load(each, masked) for each in left], list(sums)
+        for j, each in enumerate(right):
             value = load(each, masked)
-            updated += [fmuladd(builder, value, other, sums[i * wide + j]) for j, other in enumerate(b_values)]
+            for i, other in enumerate(a_values):
+                updated[i * wide + j] = fmuladd(builder, other, value, sums[i * wide + j])
         return updated
 
     step = BLOCK // wide if spread else 1

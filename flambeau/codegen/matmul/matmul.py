@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...runtime import compilation
+from ...runtime import compilation, target
 from ...runtime.launch import Launch, Preparation, Spec
 from ...runtime.symbolic_integers import typical
 from .. import iteration_space
@@ -35,8 +35,8 @@ SPLIT_K_DEPTH, SPLIT_K_LIMIT = 1024, 16
 #: smallest K and N for which a vector-matrix product is computed as a reduction over the matrix's rows
 REDUCTION_MINIMUM = 64
 #: dot products along K: the smallest K per row of A for which they are faster than packing (transposing) B, and the
-#: largest number of rows of A
-DOT_DEPTH_PER_ROW, DOT_ROWS = 17, 6
+#: largest number of rows of A; the same where a vector has 256 bits and B, which is packed once otherwise, not constant
+DOT_DEPTH_PER_ROW, DOT_ROWS, DOT_ROWS_256 = 17, 6, 16
 
 
 def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] = (),
@@ -182,7 +182,7 @@ def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spe
     dtypes = tuple([each.dtype for each in (*outputs, *extras)])
     steps = "".join("c" if column == each.itemsize or problem.n == 1 else "b" if column == 0 else "s"
                     for (_, column), each in zip(problem.others, dtypes, strict=True))
-    dot, batch, vectors = _is_dot(problem), prod(problem.batch), -(-problem.n // shape.lanes)
+    dot, batch, vectors = _is_dot(problem, constant), prod(problem.batch), -(-problem.n // shape.lanes)
     slices = 1
     if not dot and batch == 1 and matmul_plan.needs_split_k(problem, vectors):
         slices = min(SPLIT_K_LIMIT, problem.k // SPLIT_K_DEPTH)
@@ -200,10 +200,11 @@ def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spe
     return _blocked_launches(problem, epilogue, problem.k, constant)
 
 
-def _is_dot(problem: Problem) -> bool:
+def _is_dot(problem: Problem, constant: bool) -> bool:
     """Whether to compute dot products with K along the vectors: A has few rows, and A and B are contiguous along K."""
     size = problem.dtype.itemsize
-    return (problem.a[1] == size and problem.b[0] == size and problem.n > 1 and problem.m <= DOT_ROWS
+    most = DOT_ROWS if constant or target.host().vector_bits != 256 else DOT_ROWS_256
+    return (problem.a[1] == size and problem.b[0] == size and problem.n > 1 and problem.m <= most
             and problem.k >= max(64, DOT_DEPTH_PER_ROW * problem.m))
 
 
