@@ -325,7 +325,14 @@ def test_other_interpreters_have_no_entries(monkeypatch):
 VIEWS = {"diagonal": lambda x: x.diagonal(), "narrow": lambda x: x.narrow(1, 1, 2), "t": lambda x: x.t(),
          "unsqueeze": lambda x: x.unsqueeze(1), "view": lambda x: x.view(6, 4), "expand": lambda x: x.expand(2, 4, 6),
          "permute": lambda x: x.permute(1, 0), "unbind": lambda x: x.unbind(0)[1], "chunk": lambda x: x.chunk(2, 1)[1],
-         "flatten": lambda x: x.flatten(), "transpose": lambda x: x.transpose(0, 1), "reshape": lambda x: x.reshape(-1)}
+         "flatten": lambda x: x.flatten(), "transpose": lambda x: x.transpose(0, 1), "reshape": lambda x: x.reshape(-1),
+         "chunk by name": lambda x: x.chunk(2, dim=1)[0], "split": lambda x: x.split(2, dim=1)[2],
+         "split by sizes": lambda x: x.split((1, 3))[1], "unflatten": lambda x: x.unflatten(1, (2, -1)),
+         "view of a tuple": lambda x: x.view((2, 12)), "reshape to a size": lambda x: x.reshape(torch.Size((3, 8))),
+         "unflatten by name": lambda x: x.unflatten(dim=-1, sizes=(3, 2)),
+         "view of rows apart": lambda x: x.chunk(2, 1)[1].view(2, 2, 3, 1)}
+#: those that are one of several views
+SEVERAL = ("unbind", "chunk", "chunk by name", "split", "split by sizes", "view of rows apart")
 
 
 def _described(view, base):
@@ -359,7 +366,7 @@ def test_views_are_those_of_the_function(name):
         view = call(x)
         x.mul_(2.0)
         yield view._version, view.clone().numpy().tobytes(), np.array_equal(view.numpy(), call(x).numpy())
-        view.requires_grad_() if name not in ("unbind", "chunk") else None
+        view.requires_grad_() if name not in SEVERAL else None
         x = _random(4, 6)
         view = call(x)
         x.requires_grad_()
@@ -386,6 +393,18 @@ def test_views_are_known():
         sys.setprofile(None)
         assert "view_of" not in frames, name
         assert "make" not in frames, name
+
+
+def test_equal_sizes_of_other_classes_are_refused():
+    x = _random(4, 6)
+    for _ in range(3 * LEARNED):
+        x.unflatten(1, (2, 3))
+        x.view((1, 24))
+        x.chunk(2, dim=1)
+    for call in (lambda: x.unflatten(1, (2, 3.0)), lambda: x.view((True, 24)), lambda: x.chunk(2.0, dim=1),
+                 lambda: x.chunk(2, dims=1)):
+        with pytest.raises(TypeError):
+            call()
 
 
 def test_views_of_one_tensor_are_forgotten():

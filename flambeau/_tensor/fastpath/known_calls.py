@@ -65,9 +65,10 @@ class CallTable:
         """
         return self._add(launch, lambda: _entry(args, kwargs, launch, several, constants, self._differentiable))
 
-    def add_views(self, source: Tensor, args: tuple[Any, ...], result: Any) -> Callable[..., Any] | None:
-        """Add a call `(source, *args)` whose result is a view of the source, or a tuple of views."""
-        return self._add(None, lambda: _views_entry(source, args, result))
+    def add_views(self, source: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any],
+                  result: Any) -> Callable[..., Any] | None:
+        """Add a call `(source, *args, **kwargs)` whose result is a view of the source, or a tuple of views."""
+        return self._add(None, lambda: _views_entry(source, args, kwargs, result))
 
     def _add(self, launch: Any, make: Callable[[], list[Any] | None]) -> Callable[..., Any] | None:
         if launch in self._refused or special[0] or active_transforms[0] or determinism[0] or inference.get():
@@ -158,12 +159,12 @@ def _entry(args: tuple[Any, ...], kwargs: dict[str, Any], launch: Callable[..., 
     return owner
 
 
-def _views_entry(source: Tensor, args: tuple[Any, ...], result: Any) -> list[Any] | None:
+def _views_entry(source: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> list[Any] | None:
     """The entry of a call that makes views of its first argument; None where it cannot be one."""
     from ...codegen import known_calls as code
 
     owner: list[Any] = [None]
-    found = _arguments((source, *args), {}, owner)
+    found = _arguments((source, *args), kwargs, owner)
     several = result.__class__ is tuple
     if found is None or len(found[1]) != 1 or (several and not result):
         return None
@@ -175,7 +176,7 @@ def _views_entry(source: Tensor, args: tuple[Any, ...], result: Any) -> list[Any
             return None
         described += (address(b) - address(a), b.ndim, *b.shape, *b.strides)
     first = code.ARGUMENTS + len(words)
-    owner[0] = np.array([1 + len(args), 0, 1, id(owner), 0, 0, 0, 0, first, 1, *words, *described], np.int64)
+    owner[0] = np.array([1 + len(args), len(kwargs), 1, id(owner), 0, 0, 0, 0, first, 1, *words, *described], np.int64)
     return owner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count, permutations
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, special
+from ...shapes import Size
 from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
@@ -25,14 +26,14 @@ ndarray = np.ndarray
 reshape, get_item = ndarray.reshape, ndarray.__getitem__
 new, reference = object.__new__, weakref.ref
 _grad_enabled, _inferring = grad_mode.get, inference.get
-_INTS = frozenset((int,))
+_INTS, _TUPLES = frozenset((int,)), frozenset((tuple, Size))
 _SEQUENCES = frozenset((tuple, list, Size))
 #: the most layouts of one function
 LAYOUTS = 512
 
 
 def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function (tensor, *ints) -> view or tuple of views, with the views of known layouts made at once.
+    """A function (tensor, *sizes) -> view or tuple of views, with the views of known layouts made at once.
 
     Tensors that require gradients take the function itself, which records them.
     """
@@ -48,26 +49,26 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
             result = enter(args, kwargs)
             if result is not None:
                 return result if result is not False else function(*args, **kwargs)
-        if kwargs or special[0] or not args:
+        if special[0] or not args:
             return function(*args, **kwargs)
         source = args[0]
         kind = source.__class__
         if kind is not Tensor and kind is not Parameter:
-            return function(*args)
+            return function(*args, **kwargs)
         a = source._array
         if a.__class__ is not ndarray or (source._requires_grad and _grad_enabled()):
-            return function(*args)
-        rest = args[1:]
-        key = (a.shape, a.strides, *rest, a.itemsize)
+            return function(*args, **kwargs)
+        rest = (*args[1:], *kwargs.values()) if kwargs else args[1:]
+        key = (a.shape, a.strides, *rest, a.itemsize, *kwargs)
         try:
             makers = find(key)
         except TypeError:
-            return function(*args)
+            return function(*args, **kwargs)
         if makers is None or source._counter is INFERENCE or source._view_steps is not None or (
                 active_transforms[0]) or (
-                source._inference or not _INTS.issuperset(map(type, rest))):
-            result = function(*args)
-            if _INTS.issuperset(map(type, rest)):
+                source._inference or not (_INTS.issuperset(map(type, rest)) or _are_sizes(rest))):
+            result = function(*args, **kwargs)
+            if _are_sizes(rest):
                 if len(known) >= LAYOUTS:
                     known.clear()
                 made = _makers(source, result)
@@ -79,10 +80,15 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
         else:
             result = view_of(source, makers(a), False)
         if SMALL_KERNELS[0]:
-            enter = known_calls.add_views(source, rest, result)
+            enter = known_calls.add_views(source, args[1:], kwargs, result)
         return result
 
     return call
+
+
+def _are_sizes(values: Iterable[Any]) -> bool:
+    """Whether values are integers, or tuples of them: equal ones are alike, unlike 1, 1.0 and True."""
+    return all(x.__class__ is int or (x.__class__ in _TUPLES and _INTS.issuperset(map(type, x))) for x in values)
 
 
 def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +109,7 @@ def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         if SMALL_KERNELS[0] and not next(calls) % LEARNED and _can_be_known(args, kwargs):
             if _makers(args[0], result):
-                enter = known_calls.add_views(args[0], args[1:], result)
+                enter = known_calls.add_views(args[0], args[1:], {}, result)
             else:
                 launch = _copying(args[0], result)
                 if launch is not None:
@@ -134,7 +140,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _can_be_known(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call has a plain tensor that requires no gradients here, and integers."""
+    """Whether a call has a plain tensor that requires no gradients here, and sizes."""
     if kwargs or not args or special[0] or active_transforms[0]:
         return False
     source = args[0]
@@ -206,8 +212,6 @@ def array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | No
     if array.dtype is not a.dtype or not array.size:
         return None
     shape, strides, offset = array.shape, array.strides, address(array) - address(a)
-    if not a.flags.c_contiguous and not a.flags.f_contiguous:
-        return None
     if not offset and array.size == a.size:
         try:
             reshaped = a.reshape(shape)
@@ -222,14 +226,16 @@ def array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | No
     slices = _slices(a, array, offset)
     if slices is not None:
         return (lambda x: x[slices]) if a.__class__ is ndarray else lambda x: get_item(x, slices)
+    if not a.flags.c_contiguous and not a.flags.f_contiguous:  # which is no buffer
+        return None
     if a.__class__ is ndarray:
         return lambda x: ndarray(shape, x.dtype, x, offset, strides)
     return lambda x: ndarray.__new__(x.__class__, shape, x.dtype, x, offset, strides)
 
 
 def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
-    """The slices of a row-major array that give a view; None where there are none."""
-    if view.ndim != a.ndim or not a.flags.c_contiguous:
+    """The slices of an array that give a view; None where there are none."""
+    if view.ndim != a.ndim:
         return None
     slices = []
     for n, length, step, stride in zip(a.shape, view.shape, a.strides, view.strides, strict=True):

@@ -50,6 +50,7 @@ __all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "comb
 # ----- splitting ---------------------------------------------------------------------------
 
 
+@known_views
 def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
     """Views of consecutive slices along a dimension, all of one size or of the given sizes.
 

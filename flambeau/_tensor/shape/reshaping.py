@@ -279,6 +279,7 @@ def _flattened(input: Tensor, start_dim: int, end_dim: int) -> Tensor:
     return reshape(input, (*shape[:first], merged, *shape[last + 1:]))
 
 
+@known_views
 def _unflatten_method(self: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension split into several of the given sizes, one of which may be -1.
 
@@ -291,6 +292,7 @@ def _unflatten_method(self: Tensor, dim: int, sizes: Any) -> Tensor:
     return unflatten(self, dim, sizes)
 
 
+@known_views
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension split into several of the given sizes, one of which may be -1.
 
