@@ -15,7 +15,6 @@ from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, special
 from ...shapes import Size
-from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view

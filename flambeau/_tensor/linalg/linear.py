@@ -25,6 +25,7 @@ from ..argument_errors.messages import unfit
 from ..dispatch.apply import apply
 from ..dispatch.graph_recording import as_view, gradient_fix
 from ..dispatch.public_functions import public_function
+from ..fastpath.known_views import view_of
 from ..fastpath.levels import beside_levels
 from ..tensor import INFERENCE, Tensor
 from .matmul import (
@@ -147,6 +148,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     if rank == 2:
         return _general_addmm(bias, input, _transposed(weight))
     if w.ndim == 2 and rank and x.flags.c_contiguous:
+        if not special[0] and not result_modes_used[0] and bias._array.ndim == 1 and not ((
+                input._requires_grad or weight._requires_grad or bias._requires_grad) and _grad_enabled()):
+            array, b = x.reshape(prod(x.shape[:-1]), x.shape[-1]), bias._array
+            if b.shape[0] == w.shape[0] and b.dtype is x.dtype and is_fast_mm(array, columns):
+                product = _fast_linear(input, weight, bias, 0, array, w, columns, b)
+                return view_of(product, product._array.reshape(*x.shape[:-1], w.shape[0]), False)
         rows = _view_rows(input, (prod(x.shape[:-1]), x.shape[-1]))
         if rows._array.dtype is w.dtype and is_fast_mm(rows._array, w.T):
             product = linear(rows, weight, bias)

@@ -208,17 +208,18 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 def _fits_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
                    enable_gqa: bool) -> bool:
-    q, k, v = (x._array for x in (query, key, value))
+    q, k, v = query._array, key._array, value._array
     if not q.ndim == k.ndim == v.ndim == 4 or dropout_p > 0 or q.dtype.kind not in "fV":
         return False
-    if not q.shape[-1] == k.shape[-1] == v.shape[-1] or 0 in q.shape or 0 in k.shape or k.shape[2] != v.shape[2]:
+    shape, sources, size = q.shape, k.shape, q.itemsize
+    width = shape[3]
+    if not width == sources[3] == v.shape[3] or 0 in shape or 0 in sources or sources != v.shape:
         return False
     if mask is not None and (mask._requires_grad or mask._array.ndim not in (2, 4)):
         return False
-    heads = q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1] if enable_gqa else (
-        q.shape[1] == k.shape[1] == v.shape[1])
-    return q.shape[0] == k.shape[0] == v.shape[0] and heads and all(
-        x.strides[-1] == x.itemsize or x.shape[-1] == 1 for x in (q, k, v))
+    if shape[0] != sources[0] or (shape[1] % sources[1] if enable_gqa else shape[1] != sources[1]):
+        return False
+    return width == 1 or q.strides[3] == k.strides[3] == v.strides[3] == size
 
 
 @repeated
@@ -259,7 +260,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         if enable_gqa and query._array.shape[1] != key._array.shape[1]:
             repeats = query._array.shape[1] // key._array.shape[1]
             k, v = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)
-        keeps = special[0] or (grad_mode.get() and any(x._requires_grad for x in (query, k, v)))
+        keeps = special[0] or (grad_mode.get() and (query._requires_grad or k._requires_grad or v._requires_grad))
         return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
             "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale,
             "saved": [] if keeps else None})

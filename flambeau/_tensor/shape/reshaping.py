@@ -142,6 +142,15 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
             pass  # a dtype, or an error that the general path raises
+    elif size and a.__class__ is np.ndarray and a.size and 1 not in a.shape and (
+            not special[0] or beside_levels(self)):
+        try:
+            array = a.reshape(*size)
+        except (ValueError, TypeError):
+            pass
+        else:  # without dimensions of size 1 there is but one view
+            if array.base is not None and (array.base is a or array.base is a.base) and 1 not in array.shape:
+                return _view(self, array, a.shape)
     if len(size) == 1 and isinstance(size[0], type) and size[0] in dtypes.OF_PYTHON:
         size = (dtypes.OF_PYTHON[size[0]],)
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
