@@ -252,7 +252,7 @@ def get_default_device() -> Any:
     device(type='cpu')
     """
     found = devices.CPU if devices.ambient[0] is None else devices.ambient[0]
-    return found if found.type in ("cpu", "meta") else devices.check(found)
+    return found if found.type in ("cpu", "meta") or found.index is not None else devices.check(found)
 
 
 def set_default_device(device: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _ops as _ops
 from .identities import _reduction_identity
 from .maskedtensor import _ops_refs as _operators
 from .maskedtensor.core import MaskedTensor, is_masked_tensor

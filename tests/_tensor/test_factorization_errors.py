@@ -80,3 +80,20 @@ def test_arguments_of_composed_functions(call: str) -> None:
             eval(f"linalg.{call}", {"linalg": lib.linalg, "a": lib.eye(3), "z": lib.tensor(1j)})
         texts.append(str(info.value))
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("driver", ["gelsd", "gelsy"])
+@pytest.mark.parametrize("shapes", [
+    ((4, 3), (5, 4, 2)), ((2, 4, 3), (4,)), ((2, 4, 3), (4, 2)), ((2, 4, 3), (2, 4)), ((1, 4, 3), (2, 4)),
+    ((2, 4, 3), (2, 5)), ((4, 3), (4,)), ((4, 3), ()), ((3,), (3,)), ((2, 4, 3), (3, 4, 2)), ((1, 4, 3), (2, 4, 2)),
+    ((2, 1, 4, 3), (1, 5, 4, 2)), ((0, 4, 3), (0, 4, 2))])
+def test_least_squares_of_batches(shapes: Any, driver: str) -> None:
+    def called(lib: Any) -> Any:
+        a, b = (lib.arange(float(lib.Size(shape).numel())).reshape(shape) ** 2 for shape in shapes)
+        try:
+            return [tuple(each.shape) for each in lib.linalg.lstsq(a, b, driver=driver)]
+        except RuntimeError as error:
+            return str(error)
+
+    assert called(flambeau) == called(pytest.importorskip("torch"))

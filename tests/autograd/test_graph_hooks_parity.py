@@ -406,6 +406,38 @@ def kept_selectively(t):
     return seen
 
 
+@program
+def order_in_which_saved_tensors_are_packed_and_unpacked(torch):
+    functional = torch.nn.functional
+    made = iter(range(1, 1000))
+
+    def new(*shape):
+        count = int(np.prod(shape))
+        return (torch.arange(float(count)).reshape(shape) / 8 + next(made)).requires_grad_()
+
+    def seen(call, *arguments):
+        found = []
+
+        def hook(tensor):
+            found.append(round(float(tensor.detach().double().sum()), 3))
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(hook, hook):
+            call(*arguments).sum().backward()
+        return found
+
+    pair, matrices = lambda: (new(3), new(3)), lambda: (new(2, 3, 3), new(2, 3, 3))
+    calls = [seen(call, *pair()) for call in (
+        torch.mul, torch.div, torch.atan2, torch.hypot, torch.fmod, torch.remainder, torch.maximum, torch.logaddexp,
+        torch.outer, torch.dist, torch.linalg.cross, lambda x, y: x.tanh() * y.sigmoid(), lambda x, y: (x * 2).mul_(y),
+        lambda x, y: torch.clamp(x, y, y + 1), lambda x, y: torch.lerp(x, y, x * y))]
+    return [*calls, *(seen(call, *matrices()) for call in (torch.bmm, torch.matmul)),
+            seen(torch.mm, new(2, 3), new(3, 2)),
+            seen(functional.linear, new(2, 3), new(4, 3), new(4)), seen(functional.conv1d, new(1, 2, 4), new(3, 2, 3)),
+            seen(lambda x: x.gather(1, torch.tensor([[1]])), new(2, 3)),
+            seen(lambda x: torch.linalg.svd(x)[1], torch.diag(torch.tensor([3., 2.])).requires_grad_())]
+
+
 @pytest.mark.parametrize("run", PROGRAMS)
 def test_hooks_see_pytorchs_gradients(run):
     assert plain(run(flambeau)) == plain(run(torch))

@@ -490,3 +490,21 @@ def test_products_with_more_dimensions_and_with_none() -> None:
 
 def _both_ways(x: Any, y: Any) -> tuple[Any, Any]:
     return x * y, y * x
+
+
+@pytest.mark.parametrize("target", ["strided", "sparse_coo", "sparse_csr", "sparse_bsc"])
+@pytest.mark.parametrize("source", ["strided", "sparse_coo", "sparse_csr"])
+def test_arguments_of_conversions(source: str, target: str) -> None:
+    def program(torch: Any) -> list[Any]:
+        x = torch.eye(3)[:, :2]
+        x = x if source == "strided" else x.to_sparse(layout=getattr(torch, source))
+        found: list[Any] = []
+        for options in ({}, *({"blocksize": block} for block in ((2, 1), (2,), (0, 1), (1, 1))), {"dense_dim": 1}):
+            try:
+                y = x.to_sparse(layout=getattr(torch, target), **options)
+                found.append((str(y.layout).rpartition(".")[2], y.to_dense().tolist()))
+            except (RuntimeError, IndexError) as error:
+                found.append((type(error), str(error)))
+        return found
+
+    assert program(flambeau) == program(pytorch)

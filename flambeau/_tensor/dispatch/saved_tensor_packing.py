@@ -61,7 +61,8 @@ def replace_saved_with_packed(node: OpNode, inputs: Sequence[Any], outs: Sequenc
     if packed is None:
         packed = pack_inputs(node.op, inputs, original) or {}
     places = {place: packed[i] for place, i in enumerate(plan.saved_inputs) if i in packed}
-    for place, k in enumerate(plan.saved_outputs, len(plan.saved_inputs)):
+    names = node.op.output_names()
+    for place, k in sorted(enumerate(plan.saved_outputs, len(plan.saved_inputs)), key=lambda each: names[each[1]]):
         places[place] = Packed(outs[k], hooks, is_output=True)
     if places:
         node.replace_saved(places)

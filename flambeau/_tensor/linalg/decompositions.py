@@ -16,7 +16,7 @@ from ...kernels import lapack
 from ...modes import active_tracer, active_transforms, grad_mode, inference_used, special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
-from ...shapes import are_vectors, wrap_dim
+from ...shapes import are_vectors, broadcast_shapes, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
@@ -552,27 +552,43 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     a, b = A._array.shape, B._array.shape
     if not b:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if A.dtype is not B.dtype:
+        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
+    if not 0 <= len(a) - len(b) <= 1:
+        raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+                           "other.dim()) <= 1")
     at = -1 if len(b) == 1 or are_vectors(a, b) else -2
     if a[-2] != b[at]:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({at})")
+    broadcast_shapes(a[:-2], b[:len(a) - 2])
     if A._device.type == "cuda":
         if driver not in (None, "gels"):
             raise RuntimeError("torch.linalg.lstsq: parameter `driver` other than `gels` is not supported on CUDA")
         driver = "gels"
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    if A.dtype is not B.dtype:
-        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
     relative = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
     try:
         result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
     except np.linalg.LinAlgError as error:
         raise LinAlgError(str(error)) from None
-    result[3] = result[3].detach()
+    batch = A._array.shape[:-2]
+    result[2], result[3] = _one_for_each(result[2], batch), _one_for_each(result[3].detach(), batch)
     if out is not None:
         result = write_out(REGISTRY["_linalg_lstsq"], result, out)
     return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), out is not None)(result)
+
+
+def _one_for_each(result: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """What depends on the first operand alone, for each of its matrices: `result` has those of the broadcast batch."""
+    shape = result._array.shape
+    if not result._array.size or shape[: len(batch)] == batch:
+        return result
+    for dim, size in enumerate(batch):
+        if size != shape[dim]:
+            result = layer.functions.narrow(result, dim, 0, 1)
+    return result.clone()
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

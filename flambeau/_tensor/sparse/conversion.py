@@ -194,31 +194,32 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
             raise TypeError(f"to_sparse(): argument 'sparse_dim' must be int, not {type(sparse_dim).__name__}")
         return _to_coo(self, int(sparse_dim), "ToSparseBackward0")
     kind = sparse_coo if layout is None else layout
-    if kind is self.layout and blocksize is None and dense_dim is None:
-        return self
-    source = layout_name(self)
-    if kind is strided:
-        raise RuntimeError(f"to_sparse: conversion from {source} to Strided is not supported")
+    a: Any = self._array
+    dense, same, source = not isinstance(a, SparseArray), kind is self.layout, layout_name(self)
+    where = "to_sparse" if same else _to_sparse_from(source)
     if blocksize is not None:
-        _check_block_size("to_sparse", blocksize)
-    if kind is sparse_coo:
-        a: Any = self._array
-        dense = not isinstance(a, SparseArray)
-        where = ("dense_to_sparse" if dense else "sparse_compressed_to_sparse" if isinstance(a, CompressedArray) else
-                 "to_sparse")
-        for name, given in (("blocksize", blocksize), ("dense_dim", None if dense else dense_dim)):
-            if given is not None:
-                raise RuntimeError(f"{where}: conversion from {source} to Sparse with {name} argument given is not "
-                                   "supported")
-        sparse_dim = None
-        if dense_dim is not None:
-            if not 0 <= dense_dim <= a.ndim:
-                raise RuntimeError(f"{where}: dense_dim argument must be in [0,{a.ndim}] range, but {dense_dim} is "
-                                   "given")
-            if a.ndim and dense_dim == a.ndim:
-                raise RuntimeError(f"{where}: dense_dim argument must be !=self.dim() when self.dim()>0")
-            sparse_dim = a.ndim - dense_dim
-        return _to_coo(self, sparse_dim, "ToSparseBackward1")
+        _check_block_size(where, blocksize)
+    has_blocks = kind in (sparse_bsr, sparse_bsc)
+    conversion = f"{where}: conversion from {source} to {'Strided' if kind is strided else LAYOUT_NAMES[kind]}"
+    if has_blocks and blocksize is None and not same:
+        raise RuntimeError(f"{conversion} without blocksize argument given is not supported")
+    if blocksize is not None and not has_blocks:
+        raise RuntimeError(f"{conversion} with blocksize argument given is not supported")
+    if dense_dim is not None and not dense:
+        raise RuntimeError(f"{conversion} with dense_dim argument given is not supported")
+    if kind is strided or kind is sparse_coo:
+        most = a.ndim if kind is sparse_coo else max(a.ndim - 2, 0)
+        if dense_dim is not None and not 0 <= dense_dim <= most:
+            raise RuntimeError(f"{where}: dense_dim argument must be in [0,{most}] range, but {dense_dim} is given")
+        if dense_dim is not None and kind is sparse_coo and dense_dim == a.ndim > 0:
+            raise RuntimeError(f"{where}: dense_dim argument must be !=self.dim() when self.dim()>0")
+        if same:
+            return self
+        if kind is strided:
+            return record(wrap(to_dense_array(a)), "ToSparseBackward1", (self,), _back(self), (self,))
+        return _to_coo(self, None if dense_dim is None else a.ndim - dense_dim, "ToSparseBackward1")
+    if same and blocksize is None:
+        return self
     return _to_compressed(self, kind, "to_sparse", "ToSparseBackward1", blocksize, dense_dim)
 
 
@@ -278,9 +279,19 @@ def _check_block_size(name: str, blocksize: Any) -> tuple[int, int]:
     return block
 
 
+def _to_sparse_from(source: str) -> str:
+    """The name in errors of `to_sparse(layout=)` of a tensor whose layout has a name."""
+    return {"Strided": "dense_to_sparse", "Sparse": "sparse_coo_to_sparse"}.get(source, "sparse_compressed_to_sparse")
+
+
 def _block_size(name: str, source: str, kind: layout_type, blocksize: Any, sizes: tuple[int, ...]) -> Any:
     """A checked block size; None for layouts without blocks."""
     target = LAYOUT_NAMES[kind]
+    if name == "to_sparse":
+        name = where = _to_sparse_from(source)
+    else:
+        origin = "dense" if source == "Strided" else "coo" if source == "Sparse" else "sparse_compressed"
+        where = f"{origin}_to_{kind.name}"
     if kind not in (sparse_bsr, sparse_bsc):
         if blocksize is not None:
             raise RuntimeError(f"{name}: conversion from {source} to {target} with blocksize argument given is not "
@@ -289,8 +300,6 @@ def _block_size(name: str, source: str, kind: layout_type, blocksize: Any, sizes
     if blocksize is None:
         raise RuntimeError(f"{name}: conversion from {source} to {target} without blocksize argument given is not "
                            "supported")
-    origin = "dense" if source == "Strided" else "coo" if source == "Sparse" else "sparse_compressed"
-    where = f"{origin}_to_{kind.name}"
     block = _check_block_size(where, blocksize)
     if sizes[0] % block[0] or sizes[1] % block[1]:
         raise RuntimeError(f"{where}: tensor sparse size ({sizes[0]},{sizes[1]}) must be divisible by given blocksize "
@@ -315,7 +324,8 @@ def _to_compressed(self: Tensor, kind: layout_type, name: str, node: str, blocks
             raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)" if not a.ndim else
                              f"select(): index 1 out of range for tensor of size [{a.ndim + 1}, 1] at dimension 1")
         if dense < 0 or dense > a.ndim - 2:
-            raise RuntimeError(f"{name}: dense_dim argument must be in [0,{a.ndim - 2}] range, but {dense} is given")
+            where = _to_sparse_from(source) if name == "to_sparse" else name
+            raise RuntimeError(f"{where}: dense_dim argument must be in [0,{a.ndim - 2}] range, but {dense} is given")
         sizes = a.shape[a.ndim - 2 - dense: a.ndim - dense]
     elif isinstance(a, CooArray):
         if a.sparse_dim != 2:

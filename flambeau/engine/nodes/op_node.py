@@ -135,6 +135,7 @@ class OpNode(Node):
         values = []
         versions = self.versions
         n_tensors = len(saved) - len(self.plan.saved_outputs)
+        unpacked: dict[int, Any] | None = None
         for i, entry in enumerate(saved):
             expected = 0 if versions is None else versions[i]
             if i < n_tensors:
@@ -142,7 +143,9 @@ class OpNode(Node):
                     values.append(entry)
                     continue
                 if entry.__class__ is Packed:
-                    values.append(self._unpacked(entry, tensors))
+                    if unpacked is None:
+                        unpacked = self._unpack_in_order(saved, n_tensors, tensors)
+                    values.append(unpacked[i])
                     continue
                 counter = entry._counter
                 if counter is not None and counter[0] != expected:
@@ -151,13 +154,24 @@ class OpNode(Node):
             else:
                 array, counter = entry
                 if counter is None:
-                    values.append(self._unpacked(array, tensors))
+                    if unpacked is None:
+                        unpacked = self._unpack_in_order(saved, n_tensors, tensors)
+                    values.append(unpacked[i])
                     continue
                 number = self.plan.saved_outputs[i - n_tensors]
                 if counter[0] != expected:
                     raise RuntimeError(self._first_modified_output(saved[n_tensors:], versions, n_tensors))
                 values.append(self._output_tensor(array, number, counter) if tensors else array)
         return values
+
+    def _unpack_in_order(self, saved: Sequence[Any], n_inputs: int, tensors: bool) -> dict[int, Any]:
+        """The packed values by position, unpacked as they were packed: inputs, then outputs, by PyTorch's names."""
+        from .saved_attributes import names_of_saved_tensors
+
+        names = names_of_saved_tensors(self)
+        entries = [entry if i < n_inputs else entry[0] for i, entry in enumerate(saved)]
+        packed = [i for i, entry in enumerate(entries) if entry.__class__ is Packed]
+        return {i: self._unpacked(entries[i], tensors) for i in sorted(packed, key=lambda i: (i >= n_inputs, names[i]))}
 
     def _first_modified_output(self, saved: Sequence[Any], versions: tuple[int, ...] | None, start: int) -> str:
         """`_first_modified` for saved outputs."""
