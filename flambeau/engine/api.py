@@ -59,7 +59,10 @@ def edge(x: Any) -> tuple[Node, int]:
 def _metadata_of(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
     """Shape and dtype of the cotangent of a root; None for an edge whose shape was not recorded."""
     if not isinstance(x, GradientEdge):
-        return x._array.shape, x._array.dtype
+        try:
+            return x._array.shape, x._array.dtype
+        except AttributeError:
+            raise AssertionError("Expected output to be a torch.Tensor") from None
     node, number = x[0], x[1]
     if isinstance(node, AccumulateGrad):
         return node.variable._array.shape, node.variable._array.dtype

@@ -104,6 +104,7 @@ class SGD(FirstOrder):
         lr = group["lr"] if differentiable else scalar_value(group["lr"])
         weight_decay = group["weight_decay"] if differentiable else scalar_value(group["weight_decay"])
         updates: dict[bool, list[tuple]] = {}  # by whether the buffer is new
+        new: set[int] = set()  # parameters whose buffers are: one that comes twice gets two, the last of which stays
         for param in group["params"]:
             grad = param._grad
             if grad is None:
@@ -119,9 +120,10 @@ class SGD(FirstOrder):
             if momentum != 0:
                 state = self.state[param]
                 buffer = state.get("momentum_buffer")
-                if buffer is None:
+                if buffer is None or (new and id(param) in new):
                     buffer, first = fn.empty_like(grad), True
                     state["momentum_buffer"] = buffer
+                    new.add(id(param))
             updates.setdefault(first, []).append((param, grad, buffer))
         for first, operands in updates.items():
             apply_updates(rule, operands, (lr, momentum, group["dampening"], weight_decay, group["nesterov"],

@@ -60,6 +60,7 @@ FOUND = {
     "options of optimizers that a step refuses, and objects that are copied": """
         import io, pickle; p, q = (torch.ones(2, requires_grad=True) for _ in "pq"); p.grad = torch.ones(2)
         r = torch.optim.Adam([p], capturable=True).step()
+        o = torch.optim.SGD([p, p], 0.1, 0.9, 0.5); [((p ** 3).sum().backward(), o.step()) for _ in range(3)]; r = p
         r = torch.optim.NAdam([p], capturable=True, foreach=True).step()
         r = torch.optim.ASGD([p], capturable=True).step()
         r = torch.optim.Adamax([q], foreach=True, differentiable=True).step()
@@ -173,6 +174,20 @@ FOUND = {
         r = m.clamp_max(0.5, out=m)
         r = m.xlogy(3, out=m)
         r = torch.max_pool1d(m, [3, 1, 3])
+        r = torch.linalg.lstsq(torch.eye(2), b=m), torch.linalg.tensorsolve(torch.eye(4).view(2, 2, 4), other=m[:, :2])
+        r = torch.cholesky_solve(m, input2=torch.eye(2)), m.cholesky_solve(input2=torch.eye(2))
+        r = m.cholesky_solve(m.long())
+        r = torch.nansum(i, dtype=torch.int8), torch.nansum(i[None], 0, dtype=torch.int16)
+        r = m.long().scatter_add_(7, i, m), torch.hash_tensor(m, mode=1, out=m)
+        r = torch.hash_tensor(m, mode=1, out=m)
+        r = m.masked_scatter_(m + 1j, m)
+        r = m.div_(m, rounding_mode=slice(1))
+        r = torch.autograd.grad({"a": m}, m)
+        r = m.to_sparse().untyped_storage()
+        x = torch.ones(1, 3, requires_grad=True); r = torch.autograd.grad(torch.linalg.pinv(x, m[:1] * 0.1).sum(), x)[0] * 1
+        y = torch.ones(2, 3, requires_grad=True); v = torch.ones(2, 3)[:]; v.heaviside_(y); r = v
+        y = torch.ones(2, 3, requires_grad=True); v = (y * 1)[:]; v.heaviside_(y); r = v
+        r = torch.range(float("inf"), 2, out=i)
         r = m.bool().logical_xor_(m + 1j)
     """,
     "nodes of gradients": """

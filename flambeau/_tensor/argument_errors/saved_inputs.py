@@ -12,6 +12,9 @@ from ...modes import grad_mode
 from ...ops.declare import COMPOSITE, Op
 from ..tensor import Tensor
 
+#: inputs that PyTorch refuses if they require grad; others without derivative, such as indices, have none to refuse
+_WITHOUT_DERIVATIVE = frozenset(("weight", "pos_weight", "pivots"))
+
 
 def refused_saving(op: Op, inputs: Sequence[Any]) -> RuntimeError | None:
     """The error of a call that failed, where recording it would have failed before; None if it would not.
@@ -26,7 +29,7 @@ def refused_saving(op: Op, inputs: Sequence[Any]) -> RuntimeError | None:
         return None
     names = op.input_names(len(inputs))
     for i, name in enumerate(names):
-        if mask >> i & 1 and name in op.nondifferentiable_inputs:
+        if mask >> i & 1 and name in _WITHOUT_DERIVATIVE and name in op.nondifferentiable_inputs:
             return RuntimeError(f"The function '{op.name}' is not differentiable with respect to argument '{name}'. "
                                 "This input cannot have requires_grad True.")
     for i in op.backward_plan(mask, len(inputs)).saved_inputs:

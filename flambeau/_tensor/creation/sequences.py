@@ -223,6 +223,8 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     dtype = dtypes.of_argument(dtype, "range")
     if dtype.is_complex or dtype is dtypes.bool_:
         raise NotImplementedError(f"\"range_cpu\" not implemented for '{dtype.scalar_name}'")
+    if dtype.category < dtypes.FLOATING and any(math.isinf(x) or math.isnan(x) for x in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     _check_step(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = start + np.arange(count, dtype=np.float64) * step

@@ -531,11 +531,12 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
 # ----- least squares and shapes ----------------------------------------------------------
 
 
-def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None,
+def linalg_lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None,
                  out: Any = None) -> Any:
     """The minimum-norm least-squares solution of A X = B, with residuals, rank and singular values.
 
     Args:
+        input, b: A and B.
         rcond: singular values up to `rcond` times the largest count as 0.
         driver: the LAPACK driver, on which the results other than the solution depend; on CUDA devices gels.
 
@@ -547,33 +548,33 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
     tensor([[2.]])
     """
-    if A._array.ndim < 2:
+    if input._array.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
-    a, b = A._array.shape, B._array.shape
-    if not b:
+    a, sizes = input._array.shape, b._array.shape
+    if not sizes:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
-    if A.dtype is not B.dtype:
+    if input.dtype is not b.dtype:
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
-    if not 0 <= len(a) - len(b) <= 1:
+                           f"{input.dtype.scalar_name} and other's dtype {b.dtype.scalar_name}")
+    if not 0 <= len(a) - len(sizes) <= 1:
         raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
                            "other.dim()) <= 1")
-    at = -1 if len(b) == 1 or are_vectors(a, b) else -2
-    if a[-2] != b[at]:
+    at = -1 if len(sizes) == 1 or are_vectors(a, sizes) else -2
+    if a[-2] != sizes[at]:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({at})")
-    broadcast_shapes(a[:-2], b[:len(a) - 2])
-    if A._device.type == "cuda":
+    broadcast_shapes(a[:-2], sizes[:len(a) - 2])
+    if input._device.type == "cuda":
         if driver not in (None, "gels"):
             raise RuntimeError("torch.linalg.lstsq: parameter `driver` other than `gels` is not supported on CUDA")
         driver = "gels"
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    relative = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
+    relative = _epsilon(input) * max(a[-2:]) if rcond is None else rcond
     try:
-        result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
+        result = apply(REGISTRY["_linalg_lstsq"], [input, b], {"rcond": relative, "driver": driver or "gelsy"})
     except np.linalg.LinAlgError as error:
         raise LinAlgError(str(error)) from None
-    batch = A._array.shape[:-2]
+    batch = input._array.shape[:-2]
     result[2], result[3] = _one_for_each(result[2], batch), _one_for_each(result[3].detach(), batch)
     if out is not None:
         result = write_out(REGISTRY["_linalg_lstsq"], result, out)
@@ -643,8 +644,8 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> T
     return _write_out(reshaped(inverse, (*columns, *rows)), out, function="tensorinv")
 
 
-def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """The solution X of tensordot(A, X, X.ndim) = B.
+def linalg_tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """The solution X of tensordot(input, X, X.ndim) = other.
 
     >>> import flambeau as torch
     >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4), torch.ones(2, 2))
@@ -652,16 +653,16 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
     """
     fn = layer.functions
     if dims is not None:
-        d = A._array.ndim
+        d = input._array.ndim
         moved = [wrap_dim(i, d) for i in dims]
-        A = fn.permute(A, [*(i for i in range(d) if i not in moved), *moved])
-    shape = A._array.shape
-    columns = shape[B._array.ndim:]
-    rows = prod(B._array.shape)
+        input = fn.permute(input, [*(i for i in range(d) if i not in moved), *moved])
+    shape = input._array.shape
+    columns = shape[other._array.ndim:]
+    rows = prod(other._array.shape)
     if prod(columns) != rows:
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                            f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")
-    solution = linalg_solve(reshaped(A, (rows, prod(columns))), reshaped(B, (rows,)))
+    solution = linalg_solve(reshaped(input, (rows, prod(columns))), reshaped(other, (rows,)))
     return _write_out(reshaped(solution, columns), out, function="tensorsolve")
 
 

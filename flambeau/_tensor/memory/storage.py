@@ -14,6 +14,7 @@ import numpy as np
 from ... import config, devices, dtypes
 from ...backends.elementless_array import ElementlessArray
 from ...backends.numpy.memory import address, owner
+from ...backends.sparse_array import SparseArray
 from ...devices import CPU, META
 from ...kernels.memory_format import is_dense
 from ...modes import active_tracer, device_memory, lazy_storages, special
@@ -788,6 +789,8 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         return out
     out = _storages.get(id(memory))
     if out is None or owner(out._memory) is not memory:
+        if isinstance(self._array, SparseArray):
+            raise NotImplementedError(f"Cannot access storage of Sparse{'' if self.is_sparse else 'Csr'}TensorImpl")
         out = _storages[id(memory)] = UntypedStorage.of(self._array)
         if lacks_elements(self):
             out._device = META

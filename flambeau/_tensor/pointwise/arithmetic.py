@@ -64,9 +64,11 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
 
 def _unfit(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
     """PyTorch's error of a call whose arguments fit no signature."""
-    from ..argument_errors.messages import FUNCTION, explained  # imported when a call fails only
+    from ..argument_errors.messages import FUNCTION, METHOD, explained  # imported when a call fails only
 
-    return explained(FUNCTION, name, args, kwargs) or TypeError(f"{name}(): an argument has another type")
+    of_method = name.endswith("_")
+    return explained(METHOD if of_method else FUNCTION, name, args[of_method:], kwargs) or TypeError(
+        f"{name}(): an argument has another type")
 
 
 def _legacy(names: tuple[str, ...], first: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -244,11 +246,11 @@ addcdiv, _addcdiv_in_place = _scaled_operands("addcdiv")
 _ROUNDED = {"trunc": "_div_rounded", "floor": "_div_floored"}
 
 
-def _rounded(rounding_mode: Any, input: Any, other: Any) -> str:
+def _rounded(rounding_mode: Any, input: Any, other: Any, name: str = "div") -> str:
     key = _ROUNDED.get(rounding_mode) if rounding_mode.__class__ is str else None
     if key is None:
         if rounding_mode.__class__ is not str:
-            raise _unfit("div", (input, other), {"rounding_mode": rounding_mode})
+            raise _unfit(name, (input, other), {"rounding_mode": rounding_mode})
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
     if (rounding_mode == "trunc" and isinstance(other, Tensor) and other._array.size != 1
@@ -287,7 +289,7 @@ def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None)
     if rounding_mode is None:
         return _write("div", self, other)
     try:
-        key = _rounded(rounding_mode, self, other)
+        key = _rounded(rounding_mode, self, other, "div_")
     except RuntimeError:
         raise_refusal(refused_write((self, other)))
         raise

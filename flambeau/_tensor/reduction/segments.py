@@ -98,14 +98,14 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     >>> torch.hash_tensor(torch.tensor([1, 2])).item()
     3
     """
+    if out is not None and out.dtype.name != "uint64":
+        raise RuntimeError(f"Expected result to be of dtype uint64, but got {out.dtype.scalar_name}")
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not input.numel() and not dims:
         raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
                            "reduction dim with the 'dim' argument.")
-    if out is not None and out.dtype.name != "uint64":
-        raise RuntimeError(f"Expected result to be of dtype uint64, but got {out.dtype.scalar_name}")
     result = apply(REGISTRY["_hash_tensor"], [input], {"dim": dims or None, "keepdim": keepdim})
     return result if out is None else write_out(REGISTRY["_hash_tensor"], result, out)
 

@@ -100,6 +100,8 @@ class CopySlices(Node):
     def __init__(self, base_edge: Node | None, base_nr: int, geometry: Geometry, fn: OpNode) -> None:
         self.fn: Any = fn  # None once freed
         self.drawn = fn.visible_edges()
+        if self.drawn and self.drawn[0] != 0:  # the first edge is replaced by that of the base
+            self.drawn = [0, *self.drawn[1:]]
         self.geometry = geometry
         self.edges = (base_edge, *fn.edges[1:])
         numbers = (base_nr, *(fn.edge_outputs or (0,) * len(fn.edges))[1:])

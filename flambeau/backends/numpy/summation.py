@@ -160,7 +160,7 @@ def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
         x = dtypes.cast(x, dtype.numpy)
     if x.dtype.kind == "f":
         x = np.where(np.isnan(x), x.dtype.type(0), x)
-    return _sum(x, dim, keepdim)
+    return _sum(x, dim, keepdim, dtype)
 
 
 def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:

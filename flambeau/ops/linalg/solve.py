@@ -181,7 +181,8 @@ def _pinv_vjp(xp, g, input, out):
             - xp.matmul(xp.matmul(p, g), p))
 
 
-linalg_pinv.vjp(input=lambda xp, g, input, out: _pinv_vjp(xp, g, input, out))
+linalg_pinv.vjp(input=lambda xp, g, input, input_shape, out: xp.sum_to_size(  # bounds broadcast
+    _pinv_vjp(xp, g, input, out), input_shape))
 
 
 def _check_lstsq(A: Any, B: Any) -> None:
@@ -235,31 +236,31 @@ def _check_cholesky_solve(B, L):
     for name, x in (("b", B), ("u", L)):
         if len(x.shape) < 2:
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(x.shape)} dimensions instead")
+    if B.dtype is not L.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {B.dtype.scalar_name} and A "
+                           f"of type {L.dtype.scalar_name} instead.")
     (rows, columns), (n, m) = L.shape[-2:], B.shape[-2:]
     if rows != columns:
         raise RuntimeError(f"A must be batches of square matrices, but they are {rows} by {columns} matrices")
     if n != rows:
         raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {columns} but "
                            f"each b matrix is {n} by {m}")
-    if B.dtype is not L.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {B.dtype.scalar_name} and A "
-                           f"of type {L.dtype.scalar_name} instead.")
 
 
 @op(node="CholeskySolveBackward0", holomorphic=False, check=_check_cholesky_solve,
     unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK), castable_out=("cholesky_solve", "result"),
-    saved="input2=L result upper")
-def cholesky_solve(xp, B, L, *, upper=False):
-    """The solution X of A X = B, with A given by its Cholesky factor L.
+    saved="input2 result upper")
+def cholesky_solve(xp, input, input2, *, upper=False):
+    """The solution X of A X = B, with A given by its Cholesky factor, `input2`, and B the input.
 
     Args:
-        upper: whether `L` is the upper factor Lᴴ.
+        upper: whether `input2` is the upper factor Lᴴ.
 
     >>> import flambeau as torch
     >>> torch.cholesky_solve(torch.tensor([[8.]]), torch.tensor([[2.]]))
     tensor([[2.]])
     """
-    return xp.cholesky_solve(B, L, upper)
+    return xp.cholesky_solve(input, input2, upper)
 
 
 def _cholesky_solve_vjp(xp, g, B_shape, L, L_shape, out, upper):
@@ -270,10 +271,10 @@ def _cholesky_solve_vjp(xp, g, B_shape, L, L_shape, out, upper):
     return xp.sum_to_size(by_b, B_shape), xp.sum_to_size(by_l, L_shape)
 
 
-cholesky_solve.joint_vjp(lambda xp, g, B_shape, L, L_shape, out, upper: _cholesky_solve_vjp(
-    xp, g, B_shape, L, L_shape, out, upper))
-cholesky_solve.vmap(lambda xp, batch, B, L, *, upper=False: _solve_batched_systems(
-    xp, batch, lambda L, B: xp.cholesky_solve(B, L, upper=upper), L, 1, B, 0, True))
+cholesky_solve.joint_vjp(lambda xp, g, input_shape, input2, input2_shape, out, upper: _cholesky_solve_vjp(
+    xp, g, input_shape, input2, input2_shape, out, upper))
+cholesky_solve.vmap(lambda xp, batch, input, input2, *, upper=False: _solve_batched_systems(
+    xp, batch, lambda L, B: xp.cholesky_solve(B, L, upper=upper), input2, 1, input, 0, True))
 
 
 @op(batching_rule="trailing", node="CholeskyInverseBackward0", holomorphic=False,
