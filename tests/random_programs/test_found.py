@@ -184,7 +184,7 @@ FOUND = {
         r = m.div_(m, rounding_mode=slice(1))
         r = torch.autograd.grad({"a": m}, m)
         r = m.to_sparse().untyped_storage()
-        x = torch.ones(1, 3, requires_grad=True); r = torch.autograd.grad(torch.linalg.pinv(x, m[:1] * 0.1).sum(), x)[0] * 1
+        x = torch.ones(1, 3, requires_grad=True); torch.linalg.pinv(x, m[:1] * 0.1).sum().backward(); r = x.grad * 1
         y = torch.ones(2, 3, requires_grad=True); v = torch.ones(2, 3)[:]; v.heaviside_(y); r = v
         y = torch.ones(2, 3, requires_grad=True); v = (y * 1)[:]; v.heaviside_(y); r = v
         r = torch.range(float("inf"), 2, out=i)

@@ -181,8 +181,8 @@ def _pinv_vjp(xp, g, input, out):
             - xp.matmul(xp.matmul(p, g), p))
 
 
-linalg_pinv.vjp(input=lambda xp, g, input, input_shape, out: xp.sum_to_size(  # bounds broadcast
-    _pinv_vjp(xp, g, input, out), input_shape))
+linalg_pinv.vjp(input=lambda xp, g, input, out: xp.sum_to_size(  # bounds broadcast
+    _pinv_vjp(xp, g, input, out), tuple(input.shape)))
 
 
 def _check_lstsq(A: Any, B: Any) -> None:
