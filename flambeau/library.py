@@ -649,9 +649,11 @@ def _check_fake(overload: OpOverload, args: Any, kwargs: Any) -> None:
         return
     real = [x for x in tree_leaves(overload(*args, **kwargs)) if isinstance(x, Tensor)]
     fake = [x for x in tree_leaves(kernels.fake(*args, **kwargs)) if isinstance(x, Tensor)]
-    if [(x.shape, x.dtype) for x in real] != [(x.shape, x.dtype) for x in fake]:
-        raise AssertionError(f"the fake implementation returns {[(tuple(x.shape), x.dtype) for x in fake]}, the "
-                             f"operator {[(tuple(x.shape), x.dtype) for x in real]}")
+    for x, y in zip(real, fake, strict=True):
+        if x.shape != y.shape:
+            raise AssertionError(f"Shapes {x.shape} and {y.shape} are not equal!")
+        if x.dtype is not y.dtype:
+            raise AssertionError(f"Dtypes {x.dtype} and {y.dtype} are not equal!")
 
 
 def _check_gradients(overload: OpOverload, args: Any, kwargs: Any) -> None:

@@ -32,19 +32,27 @@ _below_autograd: ContextVar[bool] = ContextVar("below_autograd", default=False)
 
 
 class _AutoDispatchBelowAutograd:
-    """A context manager in which kernels for autograd are passed over, and nothing is recorded.
+    """While it lives, kernels for autograd are passed over, and nothing is recorded; as a block, to the block's end.
 
     Such a kernel calls its operator again in it, which then runs the kernel that computes.
     """
 
-    def __enter__(self) -> None:
-        self._token = _below_autograd.set(True)
+    def __init__(self) -> None:
+        self._token: Any = _below_autograd.set(True)
         self._no_grad = no_grad()
         self._no_grad.__enter__()
 
+    def __enter__(self) -> None:
+        pass
+
     def __exit__(self, *error: Any) -> None:
-        self._no_grad.__exit__(*error)
-        _below_autograd.reset(self._token)
+        if self._token is not None:
+            self._no_grad.__exit__(*error)
+            _below_autograd.reset(self._token)
+            self._token = None
+
+    def __del__(self) -> None:
+        self.__exit__(None, None, None)
 
 
 def refuse_keyword_tensors(what: str, schema: FunctionSchema) -> None:

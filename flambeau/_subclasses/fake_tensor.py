@@ -31,6 +31,7 @@ from ..ops.overloads import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 from ..utils.weak import WeakIdKeyDictionary
+from .fake_tensor_cache import CACHE, DispatchCacheInfo
 
 
 class DynamicOutputShapeException(RuntimeError):
@@ -296,7 +297,8 @@ class FakeTensorMode(TorchDispatchMode):
         if (not fakes or "device" in kwargs) and any(
                 a.name == "device" for a in getattr(func._given_schema, "arguments", ())):
             kwargs = {**kwargs, "device": devices.META}
-        result = self._run(func, args, kwargs)
+        result = self._run(func, args, kwargs) if known is not None else CACHE.run(
+            func, args, kwargs, lambda: self._run(func, args, kwargs))
         out = tree_map_only(Tensor, lambda x: fakes[id(x)] if id(x) in fakes else _fake(self, x._array, device), result)
         if known is not None:
             for fake, value in zip(tree_leaves(out), tree_leaves(known[0]), strict=True):
@@ -308,6 +310,16 @@ class FakeTensorMode(TorchDispatchMode):
                     x.constant = None
                     _follow(x)
         return out
+
+    @classmethod
+    def cache_info(cls) -> DispatchCacheInfo:
+        """How often the metadata of a result was known."""
+        return CACHE.info()
+
+    @classmethod
+    def cache_clear(cls) -> None:
+        """Forget the metadata of results."""
+        CACHE.clear()
 
     def _checked(self, x: Any, func: Any, args: Any, kwargs: Any) -> Any:
         """An argument, a fake tensor if it is a tensor."""

@@ -143,8 +143,8 @@ def dispatch_keys(x: Tensor) -> DispatchKeySet:
     if backend != "Meta":
         names.append(f"Autocast{backend}")
     found = DispatchKeySet([DispatchKey[name] for name in names])
-    reference, extra = extra_keys.get(id(x), (None, None))
-    return found | extra if reference is not None and reference() is x else found
+    extra = extra_keys.get(id(x))
+    return found | extra[1] if extra is not None and extra[0]() is x else found
 
 
 class _ExcludeDispatchKeyGuard:
@@ -159,4 +159,18 @@ class _ExcludeDispatchKeyGuard:
             self._stack.enter_context(autocast.excluded())
 
     def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+
+class ExcludeDispatchKeyGuard(_ExcludeDispatchKeyGuard):
+    """The same for as long as the object lives."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        super().__init__(keys)
+        super().__enter__()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __del__(self) -> None:
         self._stack.close()

@@ -25,7 +25,7 @@ from ..nn import functional
 from ..switches import get_default_device
 from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
 from ..switches import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
-from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from .dispatch_keys import DispatchKey, DispatchKeySet, ExcludeDispatchKeyGuard, _ExcludeDispatchKeyGuard
 from .left_out import LeftOut, refusing_class, refusing_function
 
 _TORCHSCRIPT = "flambeau has no TorchScript"
@@ -321,6 +321,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "DispatchKey",
     "DispatchKeySet",
+    "ExcludeDispatchKeyGuard",
     "StorageBase",
     "_ExcludeDispatchKeyGuard",
     "_get_default_device",

@@ -13,6 +13,7 @@ from .. import dtypes
 from .._tensor import Tensor, functions
 from ..autograd import Function
 from ..backends.pytorch import cudnn
+from ..devices import sparse_coo, strided
 
 _REFUSED = """
     batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
@@ -20,15 +21,15 @@ _REFUSED = """
     cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler
     int_repr miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu
     miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
-    mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer native_norm
+    mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer
     q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
 """.split()  # noqa: SIM905
 
 
-def _refusing(name: str) -> Callable[..., Any]:
+def _refusing(name: str, backend: str = "CPU") -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the 'CPU' backend. This could be "
-                                  "because the operator doesn't exist for this backend.")
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This "
+                                  "could be because the operator doesn't exist for this backend.")
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (f"`aten::{name}`, which no CPU build of PyTorch runs on CPU tensors.\n\nRaises:\n"
@@ -40,6 +41,28 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 globals().update({_name: _refusing(_name) for _name in _REFUSED})
+
+
+def native_norm(input: Tensor, p: Any = 2, dim: Any = (), keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The norm of the values of a sparse tensor in coordinates, over all of its dimensions.
+
+    Raises:
+        NotImplementedError: the tensor is not sparse (PyTorch's text).
+        RuntimeError: some of its dimensions, or `keepdim`.
+
+    >>> import flambeau as torch
+    >>> torch.native_norm(torch.tensor([3., 0., 4.]).to_sparse())
+    tensor(5.)
+    """
+    if input.layout is not sparse_coo:
+        _refusing("native_norm", "CPU" if input.layout is strided else "SparseCsrCPU")()
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if dims and sorted(d % input.ndim for d in dims) != list(range(input.ndim)):
+        raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
+                           "contain all dimensions of the input")
+    return functions.norm(input.coalesce().values().flatten(), 2 if p is None else p, dtype=dtype)
 
 
 def _unquantized(name: str) -> Callable[..., Any]:
@@ -218,6 +241,6 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
 __all__ = sorted([  # noqa: PLE0605
     *_REFUSED, "batch_norm_update_stats", "compiled_with_cxx11_abi", "cudnn_is_acceptable", "dequantize",
     "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "has_lapack", "has_mkl", "has_openmp",
-    "has_spectral", "mkldnn_convolution", "per_channel_affine", "per_channel_affine_float_qparams",
+    "has_spectral", "mkldnn_convolution", "native_norm", "per_channel_affine", "per_channel_affine_float_qparams",
     "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "qscheme", "quantize_per_channel",
     "quantize_per_tensor", "quantize_per_tensor_dynamic"])

@@ -127,7 +127,8 @@ class ScriptFunction:
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        return interpret(self._torchdynamo_inline, args, kwargs, traced=self._traced)
+        with _trace_block(warns=False) if self._traced else nullcontext():  # the branches that the trace took
+            return interpret(self._torchdynamo_inline, args, kwargs, traced=self._traced)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -260,7 +261,8 @@ class RecursiveScriptModule(ScriptModule):
     _traced = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return interpret(super().__call__, args, kwargs, traced=self._traced)
+        with _trace_block(warns=False) if self._traced else nullcontext():
+            return interpret(super().__call__, args, kwargs, traced=self._traced)
 
     @property
     def original_name(self) -> str:
@@ -386,7 +388,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
     function is called again with the same arguments.
 
     In PyTorch a traced function repeats the operators of that call, whichever branches later arguments would take.
-    Here later calls take their own branches.
+    Here later calls take their own branches, but where `is_tracing()` decides: it is True in them, too.
 
     Args:
         func: a function or module.

@@ -198,3 +198,44 @@ def test_a_mode_does_not_live_for_its_fake_tensors() -> None:
     reference = weakref.ref(mode)
     del mode, made
     assert reference() is None
+
+
+@pytest.mark.parity
+def test_results_are_inferred_once() -> None:
+    torch = pytest.importorskip("torch")
+
+    def counts(module: Any) -> list[Any]:
+        mode_class = importlib.import_module(f"{module.__name__}._subclasses.fake_tensor").FakeTensorMode
+        found = []
+
+        def count(run: Callable[[], Any]) -> None:
+            result = run()
+            info = mode_class.cache_info()
+            found.append((info.hits, info.misses, str(result.dtype)[-7:], tuple(result.shape), result.stride()))
+
+        with mode_class():
+            x, y, z = module.ones(3, 2), module.ones(2, 3).t(), module.ones(2, 3)
+            mode_class.cache_clear()
+            for _ in range(2):
+                count(lambda: x + y)
+                count(lambda: x + 1.0)
+                count(lambda: x + 1)
+                count(lambda: x @ z)
+            with module.inference_mode():
+                count(lambda: x + 1)
+        return found
+
+    assert counts(flambeau) == counts(torch)
+
+
+@pytest.mark.parametrize("make", [
+    lambda torch: torch.nn.BatchNorm2d(2), lambda torch: torch.nn.MaxPool2d(2), lambda torch: torch.nn.Dropout(0.5)])
+def test_known_results_are_differentiated(make: Any) -> None:
+    """Operators that save what their kernels find are not answered from what is known."""
+    module = make(flambeau)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    for _ in range(3):
+        with mode:
+            x = flambeau.ones(2, 2, 4, 4, requires_grad=True)
+            module(x).sum().backward()
+            assert x.grad.shape == x.shape

@@ -69,3 +69,19 @@ def test_a_scripted_function_is_one_node():
     assert "prim::CallFunction" in [node.kind() for node in graph.nodes()]
     assert "aten::matmul" not in str(graph)
     assert torch.equal(out, 4 * torch.eye(2))
+
+
+@pytest.mark.parity
+def test_calls_of_a_traced_function_take_the_branches_of_the_trace():
+    pytorch = pytest.importorskip("torch")
+
+    def run(module):
+        class Branch(module.nn.Module):
+            def forward(self, x):
+                return x * 2 if module.jit.is_tracing() else x
+
+        x = module.ones(1)
+        traced = module.jit.trace(lambda x: x * 3 if module.jit.is_tracing() else x, (x,), check_trace=False)
+        return traced(x).item(), module.jit.trace(Branch(), (x,), check_trace=False)(x).item(), module.jit.is_tracing()
+
+    assert run(torch) == run(pytorch)

@@ -37,6 +37,23 @@ CALLS = {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", [
+    lambda m, x: m.native_norm(x.to_sparse()), lambda m, x: m.native_norm(x.to_sparse(), 1),
+    lambda m, x: m.native_norm(x.to_sparse_csr()), lambda m, x: m.native_norm(x.to_sparse(), None, [], False, None),
+    lambda m, x: m.native_norm(x.to_sparse(), float("inf"), [0, 1], False, None),
+    lambda m, x: m.native_norm(x.to_sparse(), 2, [0], False, None),
+    lambda m, x: m.native_norm(x.to_sparse(), 2, [0, 1], True, None)])
+def test_norms_of_sparse_tensors(call):
+    def outcome(module):
+        try:
+            return call(module, module.tensor([[3.0, 0.0], [-4.0, 1.0]])).item()
+        except Exception as error:
+            return type(error), str(error).split(", or was omitted")[0].rstrip(".")
+
+    assert outcome(flambeau) == pytest.approx(outcome(torch)) if isinstance(outcome(torch), float) else (
+        outcome(flambeau) == outcome(torch))
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_values(name):
     expected, found = CALLS[name](torch), CALLS[name](flambeau)

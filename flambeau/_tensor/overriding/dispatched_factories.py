@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ...backends.elementless_array import WrapperArray, without_elements
 from ...devices import CPU
@@ -175,9 +175,8 @@ def _set(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str
     names = ("source", "storage_offset", "size", "stride")
     given = dict(zip(names, args[1:], strict=False)) | kwargs
     source = given.pop("source", None)
-    if source is None:
-        overload, rest = "default", ()
-    else:
+    overload, rest = "default", cast("tuple[Any, ...]", ())
+    if source is not None:
         if given and isinstance(source, Tensor):
             source = source.untyped_storage()
         overload = "source_Tensor" if isinstance(source, Tensor) else "source_Storage"
