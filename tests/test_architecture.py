@@ -175,11 +175,12 @@ def test_no_import_cycles():
 def test_no_folder_lists_more_than_about_25_modules():
     """Larger packages are divided by what their modules are; `nn.modules` has PyTorch's own module names.
 
-    `distributions` has one module for each distribution, as in PyTorch.
+    `distributions` has one module for each distribution, `utils` has the modules of `torch.utils`, as in PyTorch.
     """
     folders = [path.parent for path in MODULES.values() if path.name != "__init__.py"]
     crowded = {folder.relative_to(PACKAGE).as_posix(): folders.count(folder) for folder in set(folders)}
-    assert not {folder: count for folder, count in crowded.items() if count > 26 and folder != "distributions"}
+    assert not {folder: count for folder, count in crowded.items() if count > 26 and folder not in (
+        "distributions", "utils")}
 
 
 def test_cycles_and_upward_imports_are_detected(tmp_path):

@@ -23,7 +23,6 @@ from .api import (
     is_exporting,
     keep_portable_guards_unsafe,
     keep_tensor_guards_unsafe,
-    list_backends,
     load_cache_artifacts,
     load_compiled_function,
     nested_compile_region,
@@ -38,6 +37,7 @@ from .api import (
     substitute_in_graph,
     wrap_numpy,
 )
+from .backend_registry import list_backends
 from .config_defaults import COMPILER
 from .stance import set_stance
 

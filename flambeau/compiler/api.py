@@ -12,12 +12,10 @@ import numpy as np
 from .. import codegen
 from ..modes import active_tracer
 from ..trees import tree_map
-from .errors import InvalidBackend
+from .backend_registry import BUILT_IN, backend_named
 from .execution.compiled_function import CompiledFunction
 from .stance import compiled_functions
 
-#: backends by name: whether they compile
-_BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
 _default_backend: list[Any] = ["inductor"]
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
@@ -90,7 +88,7 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
                                  dynamic=dynamic)
     else:
         make = functools.partial(compiled, fullgraph=fullgraph, recompile_limit=recompile_limit, check=check,
-                                 compiles=_BACKENDS[backend] and codegen.available(), dynamic=dynamic)
+                                 compiles=BUILT_IN[backend] and codegen.available(), dynamic=dynamic)
     if isinstance(model, Module):
         from .module import OptimizedModule
 
@@ -109,11 +107,7 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
 
 
 def _check_backend(backend: Any) -> Any:
-    if callable(backend):
-        return backend
-    if backend not in _BACKENDS:
-        raise InvalidBackend(backend)
-    return backend
+    return backend if callable(backend) else backend_named(backend)
 
 
 def compiled(function: Callable[..., Any], fullgraph: bool, recompile_limit: int | None, check: bool,
@@ -200,19 +194,6 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
 
 
 _disable_dynamo = disable  # its name in `torch`, which PyTorch's own code uses
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Return the names of the backends, without the debugging backends, which run everything eagerly.
-
-    Args:
-        exclude_tags: tags of backends to leave out: "debug" stands for "eager" and "aot_eager". None: list all.
-
-    >>> import flambeau as torch
-    >>> torch.compiler.list_backends(), torch.compiler.list_backends(None)
-    (['inductor'], ['aot_eager', 'eager', 'inductor'])
-    """
-    return sorted(name for name, compiles in _BACKENDS.items() if compiles or "debug" not in (exclude_tags or ()))
 
 
 def get_default_backend() -> Any:

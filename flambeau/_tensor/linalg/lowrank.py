@@ -6,16 +6,36 @@ from ...dtypes import float16, float32, float64
 from ...engine.tensor_interface import layer
 from ..tensor import Tensor
 
-__all__ = ["pca_lowrank", "svd_lowrank"]
+__all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 
 
-def _range_basis(A: Tensor, q: int, niter: int) -> Tensor:
-    """An orthonormal basis of q columns that nearly spans the range of A, by subspace iteration (algorithm 4.4)."""
+def get_approximate_basis(A: Tensor, q: int, niter: int | None = 2, M: Tensor | None = None) -> Tensor:
+    """An orthonormal basis of q columns that nearly spans the range of A - M, by subspace iteration (algorithm 4.4).
+
+    Args:
+        A: (..., m, n).
+        q: the number of columns.
+        niter: the number of subspace iterations, 2 by default.
+        M: (..., m, n), 0 by default.
+
+    Returns:
+        (..., m, q).
+
+    >>> import flambeau as torch
+    >>> from flambeau._tensor.linalg.lowrank import get_approximate_basis
+    >>> get_approximate_basis(torch.ones(4, 3), 1).abs()
+    tensor([[0.5000],
+            [0.5000],
+            [0.5000],
+            [0.5000]])
+    """
     fn = layer.functions
+    if M is not None:
+        A = A - M
     dtype = A.dtype if A.dtype in (float16, float64) or A.dtype.is_complex else float32
     random = fn.randn(A._array.shape[-1], q, dtype=dtype, device=A.device)
     basis = fn.linalg_qr(fn.matmul(A, random)).Q
-    for _ in range(niter):
+    for _ in range(2 if niter is None else niter):
         basis = fn.linalg_qr(fn.matmul(A.mH, basis)).Q
         basis = fn.linalg_qr(fn.matmul(A, basis)).Q
     return basis
@@ -45,7 +65,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2,
         A = A - fn.broadcast_to(M, A._array.shape)
     if m < n:
         A = A.mH
-    basis = _range_basis(A, q, 2 if niter is None else niter)
+    basis = get_approximate_basis(A, q, niter)
     u, s, vh = fn.linalg_svd(fn.matmul(basis.mH, A), full_matrices=False)
     u, v = fn.matmul(basis, u), vh.mH
     return (v, s, u) if m < n else (u, s, v)

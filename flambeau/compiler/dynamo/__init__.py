@@ -18,14 +18,15 @@ from ..api import (
     compile,
     disable,
     is_compiling,
-    list_backends,
     reset,
     substitute_in_graph,
 )
 from ..module import OptimizedModule
 from ..stance import DEFAULT_RECOMPILE_LIMIT, policy, set_stance
+from . import backends as backends
 from . import eval_frame as eval_frame
 from . import utils as utils
+from .backends.registry import list_backends, lookup_backend, register_backend
 from .eval_frame import is_dynamo_supported
 
 _LIMITS = ("recompile_limit", "cache_size_limit")
@@ -292,6 +293,6 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
            "dont_skip_tracing", "exc", "explain", "export", "graph_break", "is_compiling", "is_dynamo_supported",
-           "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic",
-           "nonstrict_trace", "optimize", "optimize_assert", "patch_dynamo_config", "reset", "run", "set_stance",
-           "skip_frame", "substitute_in_graph"]
+           "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
+           "maybe_mark_dynamic", "nonstrict_trace", "optimize", "optimize_assert", "patch_dynamo_config",
+           "register_backend", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph"]
