@@ -168,6 +168,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     shape_only = plan.consts == (("shape", 0),)
     known_calls, is_due = KnownCalls(), cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
+    of_others = launched(general)  # tensors of other dtypes
 
     def call(input: Any, *, out: Any = None) -> Any:
         nonlocal enter
@@ -183,7 +184,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         except AttributeError:
             return general(input)
         if dt is not F32 and dt is not F64:
-            return general(input)
+            return of_others(input)
         launch: Any = None
         try:  # each free variable costs every call: those of launches are reached by them
             if not LARGE_SEEN[0]:

@@ -20,6 +20,7 @@ from .known_views import view_launch
 from .launch_makers import filling_launch, launch_of
 from .linalg_launches import CHECKED
 from .linalg_launches import MAKERS as LINALG_MAKERS
+from .narrow_launches import narrow_launch
 from .recorded_calls import Filled, NodeTemplate, RecordedCall, Unlike, values_of
 from .without_promotion import conversion_of
 
@@ -232,6 +233,10 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
     """
     values = {name: params[name] if name in params else op.defaults[name] for name in op.params}
     values = {name: [] if value.__class__ is list else value for name, value in values.items()}
+    conversion = None if op.kind == VIEW else conversion_of(op, [
+        x.dtype if x.__class__ is ndarray else None if x is None else x.__class__ for x in operands])
+    if conversion is not None and conversion.narrow is not None:
+        return None if fills else narrow_launch(op, operands, params, values, conversion)
     if op.kind != VIEW and not fills and (op.name in LINALG_MAKERS or all(
             x.__class__ is not ndarray or x.flags.c_contiguous for x in operands)):
         launch = launch_of(op, operands, values)
@@ -240,12 +245,8 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
     if op.kind == VIEW:
         return view_launch(operands, kernel_of(op), params)
     kernel = kernel_of(op)
-    conversion = conversion_of(op, [x.dtype if x.__class__ is ndarray else None if x is None else x.__class__
-                                    for x in operands])
     if conversion is None:
         return _converting(op, operands, params)
-    if conversion.narrow is not None:
-        return None
     numbers = conversion.numbers
     constants = [None if x.__class__ is ndarray else (x if x is None or numbers is None else numbers[x],)
                  for x in operands]

@@ -15,6 +15,7 @@ from ...backends.compiled.families.matmul import MIN_ELEMENTS as PRODUCTS
 from ...backends.compiled.thresholds import REDUCTIONS, SCANS, threshold_of
 from ...backends.numpy.neural import SMALL_CONVOLUTION
 from ...backends.numpy.summation import BLOCK
+from ...dtypes import NARROW
 from ...errstate import quietly, run_in_quiet
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
@@ -108,6 +109,8 @@ def elementwise_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) ->
         return None
     constant = [x.__class__ is not ndarray for x in inputs]
     compute, operands = None, list(inputs)
+    if len(operands) == 1 and op.opmath and operands[0].dtype in NARROW:
+        return None  # it is widened (`narrow_launches`)
     if len(operands) > 1:
         conversion = conversion_of(op, [
             x.__class__ if fixed else x.dtype for x, fixed in zip(inputs, constant, strict=True)])

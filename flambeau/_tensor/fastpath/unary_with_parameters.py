@@ -15,6 +15,7 @@ import numpy as np
 from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, threshold_of
+from ...dtypes import NARROW
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
@@ -34,6 +35,7 @@ from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
 from .levels import beside_levels
+from .repeated_calls import launched
 from .repeated_layouts import (
     MOST,
     SMALL,
@@ -280,6 +282,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
     elementwise, threshold = op.kind == ELEMENTWISE, threshold_of(op.name)
     known_calls = KnownCalls()
     enter: Any = None
+    of_narrow = launched(_general)
 
     def call(*args: Any, out: Any = None, **params: Any) -> Any:
         nonlocal fast_path, finish, enter
@@ -350,6 +353,8 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
         if launch is None and result is not None:
             consider_with_parameters(launches, op, key, a, result._array, bound)
         if result is None and not has_bool and isinstance(args[0], Tensor) and not bits_used[0]:
+            if SMALL_KERNELS[0] and not special[0] and (a := args[0]._array).size <= MOST and a.dtype in NARROW:
+                return of_narrow(*args, **params)
             result = unconverted([args[0]], bound)
         return _general(*args, **params) if result is None else result
 

@@ -1,0 +1,128 @@
+"""Launches of operators on float16 and bfloat16: the operands widened, computed in float32, the result rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.families.casting import cast_launch
+from ...backends.compiled.narrow_kernels import NARROW_KERNELS
+from ...backends.compiled.thresholds import threshold_of
+from ...errstate import run_in_quiet
+from ...ops.declare import ELEMENTWISE, REGISTRY, Op
+from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
+from .launch_makers import launch_of
+
+ndarray = np.ndarray
+asarray = np.asarray
+F32 = np.dtype(np.float32)
+Launch = Callable[..., Any] | None
+#: operators that NumPy computes for few float32, too: relu's kernel keeps -0, which `numpy.maximum` does not
+_BY_NUMPY = frozenset(("relu",))
+
+
+def narrow_launch(op: Op, operands: list[Any], params: dict[str, Any], values: dict[str, Any],
+                  conversion: Any) -> Launch:
+    """The function of the arrays among an operator's operands that computes its result, or results; None: none.
+
+    Args:
+        params: those that the kernel is given.
+        values: all parameters.
+        conversion: what the fast path does with such operands.
+    """
+    by_kernel = NARROW_KERNELS.get(op.name)
+    if by_kernel is not None and run_in_quiet(by_kernel, (operands, params)) is not None:
+        return None
+    if op.n_outputs == 1 and all(x.__class__ is not ndarray or (x.flags.c_contiguous and x.size) for x in operands):
+        launch = _between_casts(op, operands, values, conversion)
+        if launch is not None:
+            return launch
+    if conversion.numbers is None and any(map(_is_number, operands)):
+        return None
+    kernel, narrow = kernel_of(op), conversion.narrow
+    fixed = [(conversion.numbers[x] if _is_number(x) else x,) if x.__class__ is not ndarray else None for x in operands]
+    finish, single = row_major if op.name in ROW_MAJOR else asarray, op.n_outputs == 1
+
+    def rounded(result: Any) -> Any:
+        result = asarray(result)
+        return dtypes.cast(result, narrow) if result.dtype is F32 else result
+
+    def run(*given: ndarray) -> Any:
+        rest = iter(given)
+        wide = [dtypes.widen(next(rest)) if each is None else each[0] for each in fixed]
+        results = kernel(*wide, **params)
+        return rounded(finish(results)) if single else tuple([rounded(row_major(asarray(each))) for each in results])
+
+    if any(x.__class__ is ndarray and x.dtype is not narrow and x.dtype in dtypes.NARROW for x in operands):
+        return None
+    return run
+
+
+def _is_number(operand: Any) -> bool:
+    return operand is not None and operand.__class__ is not ndarray
+
+
+def _float32_launch(op: Op, arrays: list[Any], values: dict[str, Any], constant: list[bool], conversion: Any) -> Launch:
+    """The launch of an operator on widened operands, with numbers as 0-d arrays."""
+    if op.kind != ELEMENTWISE:
+        return None if any(constant) else launch_of(op, arrays, values)
+    kernels = None if op.name in _BY_NUMPY else compiled_operators(REGISTRY)
+    if kernels is None or any(x is None for x in arrays):
+        return None
+    if max(x.size for x in arrays) <= threshold_of(op.name)[0]:
+        kernels = kernels.rounded
+    launch: Launch = kernels.launch(op, arrays, values, conversion.compute if len(arrays) > 1 else None, constant)
+    return launch
+
+
+def _between_casts(op: Op, operands: list[Any], values: dict[str, Any], conversion: Any) -> Launch:
+    """The launch of an operator on float32 between casts; None where there is none."""
+    constant = list(map(_is_number, operands))
+    if conversion.numbers is None and any(constant):
+        return None
+    given = [x for x in operands if x.__class__ is ndarray]
+    steps: list[tuple[Any, tuple[int, ...]]] = []
+    slots, wide = [], []
+    for number, x in enumerate(given):
+        if x.dtype is not conversion.narrow:
+            slots.append(number)
+            wide.append(x)
+            continue
+        widen = cast_launch(x, F32)
+        if widen is None:
+            return None
+        slots.append(len(given) + len(steps))
+        steps.append((widen, (number,)))
+        wide.append(widen(x))
+    rest = iter(wide)
+    arrays = [conversion.numbers[x] if fixed else None if x is None else next(rest)
+              for x, fixed in zip(operands, constant, strict=True)]
+    compute = _float32_launch(op, arrays, values, constant, conversion)
+    result = None if compute is None else run_in_quiet(compute, wide)
+    if result.__class__ is not ndarray:
+        return None
+    steps.append((compute, tuple(slots)))
+    if result.dtype is F32:
+        round_ = cast_launch(result, conversion.narrow)
+        if round_ is None:
+            return None
+        steps.append((round_, (len(given) + len(steps) - 1,)))
+
+    def run(*arrays: ndarray) -> Any:
+        found: list[Any] = list(arrays)
+        for launch, slots in steps:
+            value = launch(*[found[slot] for slot in slots])
+            if value is None:
+                return None
+            found.append(value)
+        return found[-1]
+
+    run.steps = tuple(steps), len(steps) - 1  # type: ignore[attr-defined]
+    return run
+
+
+__all__ = ["narrow_launch"]
