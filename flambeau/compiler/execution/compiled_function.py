@@ -261,7 +261,7 @@ class CompiledFunction:
                 cache.entries.remove(entry)
         if cache.skip_reason is not None:
             return self.function(*args, **kwargs) if self.split is None else self._call_split(args, kwargs)
-        if cache.entries and debug_output.is_enabled("recompiles"):
+        if cache.entries and not cache.pending_traces and debug_output.is_enabled("recompiles"):  # once for two traces
             debug_output.show(recompile_reasons(self._title, cache.entries, tensors))
         result = self._trace_call(cache, tensors, args, kwargs)
         if cache.entries and cache.family is not None and (
