@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+# Before PyTorch is imported: its idle threads spin for milliseconds, on the core of another worker.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import flambeau
 from flambeau.modes import special
 

@@ -2,74 +2,141 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
+import json
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 
 #: modules that constructors and first calls import: seconds in PyTorch
 PRELOADED = ("compiler", "distributed.checkpoint.state_dict", "distributed.fsdp", "distributed.optim",
-             "distributed.pipelining", "distributed.tensor.parallel", "nn.parallel")
+             "distributed.pipelining", "distributed.tensor.parallel", "export", "nn.parallel", "overrides")
 
 
 def run(program: str, library: str, size: int, *words: str, timeout: float = 300) -> list[Any]:
     """What `main(torch, rank, size, *words)` of a program in this folder returns in each of `size` processes."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = [program, library, str(size), folder, *words]
-        code = (f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tests.distributed.ranks as ranks; "
-                f"ranks.fork(*{arguments!r})")
-        command = [sys.executable, "-W", "ignore", "-c", code]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "FATAL"}
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
-        try:
-            _, errors = process.communicate(timeout=timeout)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
-                process.communicate()
-        assert process.returncode == 0, errors[-4000:]
+        succeeded = fork_server(library).run([program, str(size), folder, *words], timeout)
+        assert succeeded, Path(folder, "said").read_text(encoding="utf-8")[-4000:]
         return [pickle.loads(Path(folder, str(rank)).read_bytes()) for rank in range(size)]
 
 
-def fork(program: str, library: str, size: str, folder: str, *words: str) -> None:
-    """In the subprocess: import the library and what ranks would import one by one, then be all ranks."""
+@functools.cache
+def fork_server(library: str) -> ForkServer:
+    """The one of this process."""
+    return ForkServer(library)
+
+
+class ForkServer:
+    """A process that imports a library once, and forks for each program: the imports take up to five seconds.
+
+    A program finds what it finds in a new process: the server runs nothing but imports. It ends with this process.
+    """
+
+    def __init__(self, library: str) -> None:
+        code = (f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tests.distributed.ranks as ranks; "
+                f"ranks.serve({library!r})")
+        self._process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, bufsize=0, env=self._environment(),
+                                         start_new_session=True)
+        atexit.register(self._close)
+
+    def run(self, arguments: list[str], timeout: float) -> bool:
+        """Whether the ranks of a program end without an error; what they say is in the file `said` of its folder."""
+        self._process.stdin.write(json.dumps([arguments, self._environment()]).encode() + b"\n")
+        child = int(self._answer(60))
+        try:
+            return int(self._answer(timeout)) == 0
+        except BaseException:
+            os.killpg(child, signal.SIGKILL)  # the ranks, too
+            self._answer(60)
+            raise
+
+    def _answer(self, timeout: float) -> bytes:
+        if not select.select([self._process.stdout], [], [], timeout)[0]:
+            raise TimeoutError(f"no answer within {timeout} s")
+        return self._process.stdout.readline()
+
+    @staticmethod
+    def _environment() -> dict[str, str]:
+        return {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "FATAL"}
+
+    def _close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def serve(library: str) -> None:
+    """In the server: import the library and what ranks would import one by one, then fork for each line of stdin."""
     torch = importlib.import_module(library)
     for name in PRELOADED:
         importlib.import_module(f"{library}.{name}")
     if library == "torch":
-        importlib.import_module("torch._dynamo")
+        for name in ("torch._dynamo", "torch.export._trace"):
+            importlib.import_module(name)
+    for line in sys.stdin:
+        arguments, environment = json.loads(line)
+        child = os.fork()
+        if not child:
+            os.setpgid(0, 0)
+            os.environ.clear()
+            os.environ.update(environment)
+            leave(functools.partial(be_ranks, torch, *arguments))
+        os.setpgid(child, child)
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+def be_ranks(torch: Any, program: str, size: str, folder: str, *words: str) -> None:
+    """In a process that the server forked: fork all ranks."""
+    said = os.open(Path(folder, "said"), os.O_WRONLY | os.O_CREAT)
+    for stream in (1, 2):
+        os.dup2(said, stream)
     spec = importlib.util.spec_from_file_location("program", Path(__file__).parent / "programs" / f"{program}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+
+    def be(rank: int) -> None:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
+                                             world_size=int(size))
+        Path(folder, str(rank)).write_bytes(pickle.dumps(module.main(torch, rank, int(size), *words)))
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
     children = []
     for rank in range(int(size)):
         child = os.fork()
         if not child:
-            status = 1
-            try:
-                torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
-                                                     world_size=int(size))
-                Path(folder, str(rank)).write_bytes(pickle.dumps(module.main(torch, rank, int(size), *words)))
-                torch.distributed.barrier()
-                torch.distributed.destroy_process_group()
-                status = 0
-            except BaseException:
-                import traceback
-
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
+            leave(functools.partial(be, rank))
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
     assert not any(statuses), statuses
+
+
+def leave(call: Any) -> NoReturn:
+    """End a forked process by a call; its status says whether that raised an error."""
+    status = 1
+    try:
+        call()
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
 
 
 class Log:
