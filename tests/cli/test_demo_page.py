@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from flambeau.demo.web import write_page
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
+    from flambeau.demo.web import write_page  # and scikit-learn, which takes seconds
+
     path = tmp_path_factory.mktemp("page") / "digits.html"
     assert write_page(path, epochs=3) > 0.8
     return path

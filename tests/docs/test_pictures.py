@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from flambeau.demo.traces import function
 from flambeau.viz import adjoint_trace, evaluation_trace, tangent_trace
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -52,6 +51,8 @@ def test_every_picture_of_a_page_exists():
 
 
 def test_the_gallery_shows_the_traces_as_they_are():
+    from flambeau.demo.traces import function  # and scikit-learn, which takes seconds
+
     page = (DOCS / "gallery.md").read_text(encoding="utf-8")
     for trace in (evaluation_trace(function, 2., 5.), tangent_trace(function, 2., 5.), adjoint_trace(function, 2., 5.)):
         assert f"$$\n{trace.to_latex()}\n$$" in page
