@@ -1,4 +1,4 @@
-"""Run the code blocks of one page of the manual: `python code_blocks.py PAGE`. Imports little: each page is a process."""
+"""Run the code blocks of a page of the manual, `python code_blocks.py PAGE`: a process for each, that imports little."""
 
 from __future__ import annotations
 
