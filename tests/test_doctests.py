@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import doctest
-import gc
 import importlib
 from pathlib import Path
 
 import pytest
 
-from flambeau import modes
 from flambeau.ops.declare import Op
+from tests.conftest import collect_marks
 
 PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 
@@ -27,8 +26,7 @@ def modules() -> list[str]:
 @pytest.mark.parametrize("name", modules())
 def test_the_examples_of_a_module(name):
     module = importlib.import_module(name)
-    if modes.special[0]:  # a tensor with handlers, in a cycle of an earlier test, would keep operators off fast paths
-        gc.collect()
+    collect_marks(0)  # a tensor with handlers, in a cycle of an earlier test, would keep operators off fast paths
     failures: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     examples = doctest.DocTestFinder(exclude_empty=True).find(module)
