@@ -1,4 +1,4 @@
-"""Run the code blocks of a page of the manual, `python code_blocks.py PAGE`: a process for each, that imports little."""
+"""Run the code blocks of a page of the manual: `python code_blocks.py PAGE`, a process that imports little."""
 
 from __future__ import annotations
 
