@@ -27,20 +27,32 @@ def run(program: str, library: str, size: int, *words: str, timeout: float = 300
     """What `main(torch, rank, size, *words)` of a program in this folder returns in each of `size` processes."""
     with tempfile.TemporaryDirectory() as folder:
         succeeded = fork_server(library).run([program, str(size), folder, *words], timeout)
-        assert succeeded, Path(folder, "said").read_text(encoding="utf-8")[-4000:]
+        assert succeeded, Path(folder, "said").read_text(encoding="utf-8", errors="replace")[-4000:]
         return [pickle.loads(Path(folder, str(rank)).read_bytes()) for rank in range(size)]
 
 
-@functools.cache
+_servers: dict[str, ForkServer] = {}
+
+
 def fork_server(library: str) -> ForkServer:
     """The one of this process."""
-    return ForkServer(library)
+    if library not in _servers:
+        _servers[library] = ForkServer(library)
+    return _servers[library]
+
+
+@atexit.register
+def end_fork_servers() -> None:
+    """End them; they hold a few hundred megabytes."""
+    while _servers:
+        _servers.popitem()[1].end()
 
 
 class ForkServer:
     """A process that imports a library once, and forks for each program: the imports take up to five seconds.
 
-    A program finds what it finds in a new process: the server runs nothing but imports. It ends with this process.
+    A program finds what it finds in a new process: the server runs nothing but imports. It ends with this process, or
+    by `end`.
     """
 
     def __init__(self, library: str) -> None:
@@ -49,12 +61,11 @@ class ForkServer:
         self._process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, bufsize=0, env=self._environment(),
                                          start_new_session=True)
-        atexit.register(self._close)
 
     def run(self, arguments: list[str], timeout: float) -> bool:
         """Whether the ranks of a program end without an error; what they say is in the file `said` of its folder."""
         self._process.stdin.write(json.dumps([arguments, self._environment()]).encode() + b"\n")
-        child = int(self._answer(60))
+        child = int(self._answer(timeout))
         try:
             return int(self._answer(timeout)) == 0
         except BaseException:
@@ -65,13 +76,17 @@ class ForkServer:
     def _answer(self, timeout: float) -> bytes:
         if not select.select([self._process.stdout], [], [], timeout)[0]:
             raise TimeoutError(f"no answer within {timeout} s")
-        return self._process.stdout.readline()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the process that forks has ended: status {self._process.wait()}")
+        return answer
 
     @staticmethod
     def _environment() -> dict[str, str]:
         return {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "FATAL"}
 
-    def _close(self) -> None:
+    def end(self) -> None:
+        """End the process."""
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()

@@ -17,12 +17,26 @@ F = torch.nn.functional
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="no machine code")
 
 
-@pytest.fixture
-def planned_and_polymorphic(monkeypatch):
-    """Run a function with planned programs, then with polymorphic ones; also give the titles of the latter."""
+@pytest.fixture(scope="module")
+def caches():
+    """All program caches, those that are made later, too."""
     gc.unfreeze()  # objects of modules are frozen, and not listed (tests/conftest.py)
-    caches = [each for each in gc.get_objects() if type(each) is composites.ProgramCache]
+    found = [each for each in gc.get_objects() if type(each) is composites.ProgramCache]
     gc.freeze()
+    initialize = composites.ProgramCache.__init__
+
+    def noted(self, *args):
+        initialize(self, *args)
+        found.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composites.ProgramCache, "__init__", noted)
+        yield found
+
+
+@pytest.fixture
+def planned_and_polymorphic(monkeypatch, caches):
+    """Run a function with planned programs, then with polymorphic ones; also give the titles of the latter."""
     titles: list[str] = []
     build = polymorphic_programs.build_polymorphic_program
 
