@@ -231,15 +231,28 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Request that subnormal numbers are flushed to zero, and return whether that mode is supported.
+    """Flush subnormal numbers to zero, or no longer, and return whether the processor has such a mode.
 
-    Flushing (`mode=True`) is not supported.
+    It is set in the calling thread and in the threads of kernels, on Linux with x86-64 or AArch64.
+
+    Raises:
+        RuntimeError: `mode` is no bool.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.set_flush_denormal.html
 
     >>> import flambeau as torch
-    >>> torch.set_flush_denormal(True), torch.set_flush_denormal(False)
-    (False, True)
+    >>> supported = torch.set_flush_denormal(True)
+    >>> smallest = torch.tensor([1e-323], dtype=torch.float64) * 1
+    >>> torch.set_flush_denormal(False)
+    True
+    >>> (smallest == 0).item() == supported
+    True
     """
-    return not mode
+    from .runtime.subnormals import set_flush_to_zero
+
+    if mode.__class__ is not bool:
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    return set_flush_to_zero(mode) or not mode
 
 
 # ----- defaults -----

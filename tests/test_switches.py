@@ -126,3 +126,25 @@ def test_the_fill_of_memory_is_a_setting_of_a_module():
     finally:
         deterministic.fill_uninitialized_memory = True
         torch.use_deterministic_algorithms(False)
+
+
+def _flushed(torch: Any) -> list[Any]:
+    """What is left of subnormal numbers under the mode that flushes them, and without it."""
+    found: list[Any] = []
+    small = torch.full((100_000,), 1e-40)
+    try:
+        for mode in (True, False):
+            found += [torch.set_flush_denormal(mode), (torch.tensor([1e-323], dtype=torch.float64) * 1).item() == 0,
+                      (small * 0.5).abs().max().item() == 0, small.sum().item() == 0]
+    finally:
+        torch.set_flush_denormal(False)
+    for wrong in (1, None, "a"):
+        with pytest.raises(RuntimeError) as info:
+            torch.set_flush_denormal(wrong)
+        found.append(str(info.value))
+    return found
+
+
+@pytest.mark.parity
+def test_subnormal_numbers_are_flushed_in_all_threads() -> None:
+    assert _flushed(torch) == _flushed(pytest.importorskip("torch"))

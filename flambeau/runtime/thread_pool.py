@@ -350,7 +350,7 @@ class Pool:
         self.size = size
 
     def stop(self) -> None:
-        """End the threads, at interpreter shutdown."""
+        """End the threads."""
         if not self._threads:
             return
         call = library().function("run", None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
@@ -360,6 +360,7 @@ class Pool:
         for thread in self._threads:
             thread.join(1.0)
         self._threads.clear()
+        self._field(_STOP).value = 0
         self.resize(1)
 
 
@@ -403,6 +404,15 @@ def _resized_pool() -> int:
         if _pool.size != size:
             _pool.resize(size)
         return _pool.address
+
+
+def restart() -> None:
+    """End the threads and start as many, which inherit the calling thread's floating point environment."""
+    with _starting:
+        if _pool is not None:
+            size = _pool.size
+            _pool.stop()
+            _pool.resize(size)
 
 
 def _stop() -> None:
