@@ -19,11 +19,13 @@ run on the caller alone.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..kernels import threads as limits
@@ -304,6 +306,26 @@ def _system_calls() -> list[int]:
     return [ctypes.cast(getattr(system, name), ctypes.c_void_p).value or 0 for name in names]
 
 
+class _NativeThread:
+    """A thread of machine code, which `threading.enumerate` does not list: programs look there for their own."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self._running = _thread.allocate_lock()
+        self._running.acquire()
+        _thread.start_new_thread(self._run, (function, args))
+
+    def _run(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            function(*args)
+        finally:
+            self._running.release()
+
+    def join(self, timeout: float) -> None:
+        """Wait for its end, at most some seconds."""
+        if self._running.acquire(timeout=timeout):
+            self._running.release()
+
+
 class Pool:
     """The pool's fields in memory, and its worker threads.
 
@@ -316,7 +338,7 @@ class Pool:
         self._memory = ctypes.create_string_buffer(_SIZE + 64)
         self.address = -(-ctypes.addressof(self._memory) // 64) * 64
         self.size = 1
-        self._threads: list[threading.Thread] = []
+        self._threads: list[_NativeThread] = []
         for i, call in enumerate([*_system_calls(), library().address("run")]):
             self._field(_CALLS + 8 * i).value = call
         self._field(_SPINS).value = self._spin_limit()
@@ -343,10 +365,7 @@ class Pool:
         work = library().function("work", None, ctypes.c_void_p, ctypes.c_int64)
         self._field(_MEMBERS).value = size - 1
         while len(self._threads) < size - 1:
-            thread = threading.Thread(target=work, args=(self.address, len(self._threads)), daemon=True,
-                                      name=f"flambeau kernel {len(self._threads) + 1}")
-            self._threads.append(thread)
-            thread.start()
+            self._threads.append(_NativeThread(work, self.address, len(self._threads)))
         self.size = size
 
     def stop(self) -> None:
