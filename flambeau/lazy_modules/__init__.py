@@ -251,7 +251,7 @@ FUNCTIONS: dict[str, str] = {
         linalg_ldl_factor linalg_lu linalg_lu_factor lu lu_solve lu_unpack orgqr triangular_solve
     """,
     "linalg.linear": "linear",
-    "linalg.lowrank": "get_approximate_basis pca_lowrank svd_lowrank",
+    "linalg.lowrank": "pca_lowrank svd_lowrank",
     "linalg.matmul": "matmul mm spmm",
     "linalg.norms": "cosine_similarity linalg_matrix_norm linalg_norm linalg_vector_norm norm pairwise_distance",
     "linalg.removed": "eig lstsq matrix_rank solve symeig",

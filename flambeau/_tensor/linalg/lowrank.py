@@ -6,7 +6,7 @@ from ...dtypes import float16, float32, float64
 from ...engine.tensor_interface import layer
 from ..tensor import Tensor
 
-__all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
+__all__ = ["pca_lowrank", "svd_lowrank"]
 
 
 def get_approximate_basis(A: Tensor, q: int, niter: int | None = 2, M: Tensor | None = None) -> Tensor:
