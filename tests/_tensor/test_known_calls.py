@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -515,3 +516,35 @@ def test_kernels_that_are_switched_off_leave_known_calls():
     finally:
         SMALL_KERNELS[0] = True
     assert len(calls) == 1
+
+
+_THREADS = """
+import sys, threading
+import flambeau as torch
+from flambeau.backends.compiled import enable_kernels
+
+enable_kernels()
+sys.setswitchinterval(1e-6)
+wrong = []
+
+def work(number):
+    for i in range(500):
+        size = 3 + (number * 7 + i // 3) % 40  # more shapes than a function has entries
+        x, w = torch.full((5, size), 0.5), torch.eye(size)
+        hidden = torch.tanh(x @ w)
+        if abs(torch.log_softmax(hidden, -1).exp().sum().item() - 5) > 1e-3 or (hidden * x).sum().item() <= 0:
+            wrong.append(size)
+
+for turn in range(4):
+    crew = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in crew:
+        thread.start()
+    for thread in crew:
+        thread.join()
+print("wrong", wrong)
+"""
+
+
+def test_threads_replace_each_others_entries():
+    done = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "wrong []\n"), done.stderr

@@ -6,6 +6,8 @@ are not recorded; everything else about a call is decided in Python.
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +30,10 @@ ndarray = np.ndarray
 _ITEMS = 16
 #: the most entries of a function; when they are used up, every 64th call that Python looks up replaces one
 MOST, EVERY = 16, 64
+#: one thread at a time changes tables
+_adding = threading.Lock()
+#: the tables before the last changes
+_replaced: deque[Any] = deque(maxlen=64)
 _PLAIN = frozenset((int, float, bool, str, type(None), dtype, memory_format))
 _SLOTS = ("_array", "_requires_grad", "_output_nr", "_node", "_grad", "_counter", "_base", "_accumulator")
 
@@ -85,19 +91,24 @@ class CallTable:
             if launch is not None:
                 self._refused.add(launch)
             return self.enter
-        if len(self._entries) < MOST:
-            self._entries.append(entry)
-        else:
-            self._entries[self._next] = entry
-            self._next = (self._next + 1) % MOST
-        table = np.array([each[0].ctypes.data for each in self._entries], np.int64)
-        if self.enter is None:
-            self._block = np.array(_fields(self._states), np.int64)
-            self.enter = maker(self._block)
-        # the new table has as many entries as the former one, or one more: it is there before their number
-        self._block[0] = table.ctypes.data
-        self._block[1] = len(self._entries)
-        self._table = table
+        with _adding:
+            entries = [*self._entries]
+            if len(entries) < MOST:
+                entries.append(entry)
+            else:
+                entries[self._next] = entry
+                self._next = (self._next + 1) % MOST
+            table = np.array([each[0].ctypes.data for each in entries], np.int64)
+            if self.enter is None:
+                self._block = np.array(_fields(self._states), np.int64)
+                self.enter = maker(self._block)
+                self._table = table
+            former = self._entries, self._table
+            # the new table has as many entries as the former one, or one more: it is there before their number
+            self._block[0] = table.ctypes.data
+            self._block[1] = len(entries)
+            self._entries, self._table = entries, table
+            _replaced.append(former)  # another thread may be in the middle of a call that it found there
         return self.enter
 
 
