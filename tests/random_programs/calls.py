@@ -288,6 +288,8 @@ def is_left_over(found: Disagreement, steps: Sequence[Step]) -> bool:
 
     PyTorch may have resized it, to memory that is not written, or have written a part of the result.
     """
+    if found.text == "look()" and "negative dimensions" in str(found.there):
+        return True  # PyTorch gave it a negative size
     if found.kind != "value" or found.text != "look()":
         return False
     name = found.what.partition(".")[0]

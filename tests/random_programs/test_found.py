@@ -188,6 +188,13 @@ FOUND = {
         y = torch.ones(2, 3, requires_grad=True); v = torch.ones(2, 3)[:]; v.heaviside_(y); r = v
         y = torch.ones(2, 3, requires_grad=True); v = (y * 1)[:]; v.heaviside_(y); r = v
         r = torch.range(float("inf"), 2, out=i)
+        r = torch.fft.ihfft2(m + 1j, dim=-5)
+        r = torch.fft.ihfftn(m, dim=0, out=m)
+        r = torch.histogramdd(m[0, 0], 1)
+        r = torch.histogramdd(m.char(), [])
+        o = torch.ones(0); torch.transpose_copy(torch.ones(2, 0).long(), 0, 1, out=o); r = o
+        o = m[:, :2].int(); torch.t_copy(m, out=o)
+        r = torch.nn.functional.linear(m, torch.ones(2, 2, requires_grad=True), out=m)
         r = m.bool().logical_xor_(m + 1j)
     """,
     "nodes of gradients": """

@@ -50,7 +50,7 @@ COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
 #: operators that resize `out=` before they look at its dtype
 _RESIZED_FIRST = frozenset((
     "alias_copy", "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy",
-    "slice_copy", "stack", "std", "sum", "unsqueeze_copy", "var", "vdot"))
+    "slice_copy", "stack", "std", "sum", "t_copy", "transpose_copy", "unsqueeze_copy", "var", "vdot"))
 
 
 def check_out(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:

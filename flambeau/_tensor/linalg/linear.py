@@ -22,6 +22,7 @@ from ...modes import active_transforms, forward_levels, inference_used, result_m
 from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import unfit
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.graph_recording import as_view, gradient_fix
 from ..dispatch.public_functions import public_function
@@ -110,6 +111,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     tensor([[6.]])
     """
     if out is not None:
+        check_records_nothing("linear", (input, weight, bias), (out,))
         return _write_out("linear", linear(input, weight, bias), out)
     try:
         x, w = input._array, weight._array

@@ -130,10 +130,15 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
             [0., 1.]])
     """
     shape = input._array.shape
+    if not shape:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if len(shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     count = shape[-1]
     bins = [bins] * count if isinstance(bins, int) else list(bins)
+    if input.dtype.name not in ("float32", "float64") and len(bins) != count and not any(
+            isinstance(b, Tensor) for b in bins):
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'")
     check_histogram(input, shape, bins, range, weight)
     if input.dtype.name not in ("float32", "float64"):
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'")

@@ -402,13 +402,16 @@ def fft_ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None =
 
 def _ihfftn(input: Tensor, s: Any, dim: Any, norm: Any, out: Any) -> Tensor:
     check_input("ihfftn", input)
+    sizes, dims = shape_and_dims(input, s, dim)
     if input.dtype.is_complex:
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {input.dtype.scalar_name}")
-    sizes, dims = shape_and_dims(input, s, dim)
     _check_axes("ihfftn", dims)
     x = resized(promoted(input), sizes, dims)
     by = normalization(norm, False)
     half = layer.functions.conj_physical(_r2c(x, dims[-1:], by, True))
+    if len(dims) == 1 and out is not None and out.dtype is not half.dtype:
+        check_records_nothing("_fft_r2c", (half,), (out,))
+        raise RuntimeError(f"Found dtype {half.dtype.scalar_name} but expected {out.dtype.scalar_name}")
     result = _c2c(half, dims[:-1], by, False) if len(dims) > 1 else half
     return _finish("ihfftn", "_fft_c2c", input, result, out)
 
