@@ -17,6 +17,7 @@ from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.kernels import threads as limits
 from flambeau.runtime import launch, target
 from flambeau.runtime.launch import Spec
+from flambeau.runtime.repeated_launches import RepeatedLaunches
 
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 48, 49, 65, 100, 130]
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -365,3 +366,24 @@ def test_avx512_reads_a_small_right_operand_in_place(n, k, lies):
     whole_lines = target.host().vector_bits == 512
     assert (words[matmul_plan.Plan.LAYOUT] == matmul_plan.RightLayout.IN_PLACE) == (lies and whole_lines)
     close(product(a, b), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [1, 2, 5, 16, 33])
+@pytest.mark.parametrize(("k", "n"), [(256, 96), (70, 513), (300, 64), (1024, 40), (33, 1)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_many_products_with_a_matrix_that_is_packed_once(dtype, m, k, n, transposed):
+    b = random(n, k, dtype=dtype, seed=1).T if transposed else random(k, n, dtype=dtype, seed=1)
+    steps = 5
+    left, results = random(steps, m, k, dtype=dtype), np.zeros((steps, m, n), dtype)
+    found = matmul.launches([Spec.of(results[0])], Spec.of(left[0]), Spec.of(b), constant=(False, True), repeated=True)
+    memory, scratch = launch.allocate_aligned(max(each.scratch for each in found))
+    pointers = [(base, 0) for base in range(4)]
+    strides = [results.strides[0], left.strides[0], 0, 0]
+    addresses = [results.ctypes.data, left.ctypes.data, b.ctypes.data, scratch]
+    for packs, count in ((True, 1), (False, steps)):
+        launches = [(each, pointers) for each in found if (each.preparation is not None) is packs]
+        RepeatedLaunches(launches, strides).run(addresses, count)
+    for x, result in zip(left, results, strict=True):
+        close(result, x, b)
+    del memory

@@ -40,7 +40,8 @@ DOT_DEPTH_PER_ROW, DOT_ROWS, DOT_ROWS_256 = 17, 6, 16
 
 
 def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] = (),
-             epilogue: Sequence[Node] | None = None, constant: tuple[bool, bool] = (False, False)) -> list[Launch]:
+             epilogue: Sequence[Node] | None = None, constant: tuple[bool, bool] = (False, False),
+             repeated: bool = False) -> list[Launch]:
     """Return the launches that compute matrix products: C = epilogue(A B, extras...).
 
     Args:
@@ -51,6 +52,7 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] =
             written.
         epilogue: expressions of variable 0, the product, and variables 1, 2, ..., the extras. None: the product itself.
         constant: whether a and b are constant: the one that is packed is packed by a launch of its own.
+        repeated: whether many products with a constant matrix follow its packing, so that it pays for few rows, too.
 
     Returns:
         Launches whose pointers are outputs, a, b, extras, in the order in which `launch.run` takes the arrays.
@@ -72,12 +74,12 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] =
            [3., 4.]], dtype=float32)
     """
     return list(_launches(tuple(outputs), a, b, tuple(extras), None if epilogue is None else tuple(epilogue),
-                          constant))
+                          constant, repeated))
 
 
 @lru_cache(4096)
 def _launches(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...],
-              epilogue: tuple[Node, ...] | None, constant: tuple[bool, bool]) -> tuple[Launch, ...]:
+              epilogue: tuple[Node, ...] | None, constant: tuple[bool, bool], repeated: bool) -> tuple[Launch, ...]:
     _check(outputs, a, b, extras, epilogue)
     if not outputs[0].size:
         return ()
@@ -85,7 +87,8 @@ def _launches(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, .
     nodes = (variable(0, a.dtype),) if epilogue is None else epilogue
     # pointers are those of outputs, a and b
     is_constant = constant[problem.pointers[-1] - len(outputs)]
-    return tuple(_select_kernel(problem, nodes, outputs, extras, epilogue is None, is_constant))
+    return tuple(_select_kernel(problem, nodes, outputs, extras, epilogue is None, is_constant,
+                                repeated and is_constant))
 
 
 def _check(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...],
@@ -174,7 +177,7 @@ def _fold_batches(problem: Problem) -> Problem:
 
 
 def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...], extras: tuple[Spec, ...],
-                   is_plain: bool, constant: bool) -> list[Launch]:
+                   is_plain: bool, constant: bool, repeated: bool) -> list[Launch]:
     from . import epilogue as matmul_epilogue
     from .microkernel import register_blocking
 
@@ -182,7 +185,8 @@ def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spe
     dtypes = tuple([each.dtype for each in (*outputs, *extras)])
     steps = "".join("c" if column == each.itemsize or problem.n == 1 else "b" if column == 0 else "s"
                     for (_, column), each in zip(problem.others, dtypes, strict=True))
-    dot, batch, vectors = _is_dot(problem, constant), prod(problem.batch), -(-problem.n // shape.lanes)
+    batch, vectors = prod(problem.batch), -(-problem.n // shape.lanes)
+    dot = _is_dot(problem, constant) and not (repeated and problem.m > 1)
     slices = 1
     if not dot and batch == 1 and matmul_plan.needs_split_k(problem, vectors):
         slices = min(SPLIT_K_LIMIT, problem.k // SPLIT_K_DEPTH)
@@ -190,14 +194,14 @@ def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spe
         return _reduction_launches(problem)
     is_stored = is_plain and steps == "c" and (shape.masked or not problem.n % shape.lanes)
     if is_stored and not dot and slices == 1:
-        return _blocked_launches(problem, 0, problem.k, constant)
+        return _blocked_launches(problem, 0, problem.k, constant, repeated)
     library = matmul_epilogue.library(dtype, nodes, dtypes, steps, shape.lanes)
     epilogue = library.symbol("epilogue")
     if dot:
         return [_dot_launch(problem, epilogue)]
     if slices > 1 or problem.k > matmul_plan.SLAB:  # an epilogue takes complete sums only
         return _split_k_launches(problem, epilogue, slices, shape.lanes)
-    return _blocked_launches(problem, epilogue, problem.k, constant)
+    return _blocked_launches(problem, epilogue, problem.k, constant, repeated)
 
 
 def _is_dot(problem: Problem, constant: bool) -> bool:
@@ -228,7 +232,8 @@ def _reduction_launches(problem: Problem) -> list[Launch]:
                               [vector, matrix] if left < right else [matrix, vector], 0)
 
 
-def _blocked_launches(problem: Problem, epilogue: Address, part: int, constant: bool = False) -> list[Launch]:
+def _blocked_launches(problem: Problem, epilogue: Address, part: int, constant: bool = False,
+                      repeated: bool = False) -> list[Launch]:
     """Return the launches of a blocked product over K slices of length `part`.
 
     They are preceded by packing B if it is shared by many regions, or `constant`. `epilogue` is the address of the
@@ -240,7 +245,7 @@ def _blocked_launches(problem: Problem, epilogue: Address, part: int, constant: 
     code = _blocked_library(dtype, shape)
     slab = matmul_plan.k_slab(problem, part, epilogue != 0)
     tile = matmul_plan.Tile(shape.lanes, shape.vectors, shape.rows[0])
-    vectors, layout = -(-problem.n // shape.lanes), matmul_plan.right_layout(problem)
+    vectors, layout = -(-problem.n // shape.lanes), matmul_plan.right_layout(problem, repeated)
     max_rows = matmul_plan.region_rows(problem, slab, shape.rows[0], epilogue != 0)
     packs_left = matmul_plan.packs_left(problem)
     if packs_left:

@@ -134,11 +134,11 @@ class Problem(NamedTuple):
     pointers: tuple[int, ...]  # indices of outputs, extras, A, B
 
 
-def right_layout(problem: Problem) -> RightLayout:
-    """Return whether B is read in place, or from which layout it is packed."""
+def right_layout(problem: Problem, repeated: bool = False) -> RightLayout:
+    """Return whether B is read in place, or from which layout it is packed; `repeated`: once for many products."""
     (by_k, by_column), size = problem.b, problem.dtype.itemsize
     if by_column == size or problem.n == 1:
-        is_far = typical(problem.m) >= FAR_ROWS and _is_far(abs(by_k), problem.k)
+        is_far = (repeated or typical(problem.m) >= FAR_ROWS) and _is_far(abs(by_k), problem.k)
         return RightLayout.ROWS if is_far else RightLayout.IN_PLACE
     return RightLayout.COLUMNS if by_k == size and problem.k * size >= SEGMENT else RightLayout.STRIDED
 

@@ -89,7 +89,7 @@ def _product(left: Spec, weight: Spec, pointers: _Pointers) -> tuple[list[Any], 
         pointers: of the result, the left operand, the weight and scratch memory.
     """
     result = Spec.dense((left.shape[0], weight.shape[1]), left.dtype)
-    found: list[Launch] = matmul.launches([result], left, weight, constant=(False, True))
+    found: list[Launch] = matmul.launches([result], left, weight, constant=(False, True), repeated=True)
     pairs = [(each, pointers) for each in found]
     return ([pair for pair in pairs if pair[0].preparation is not None],
             [pair for pair in pairs if pair[0].preparation is None], max(each.scratch for each in found))
