@@ -363,6 +363,7 @@ class Program:
         self._keep: list[Any] = []
         self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
         words: list[int] = []
+        plans: dict[int, Any] = {}  # steps of one launch share its plan
         for launch, pointers in steps:
             if len(pointers) > POINTERS:
                 raise ValueError(f"a kernel of {len(pointers)} operands: at most {POINTERS} are possible")
@@ -371,9 +372,12 @@ class Program:
                 self._keep.append(pairs)
                 words += [0, int(launch.outcome), 0, 0, 1, ctypes.addressof(pairs)]
                 continue
-            plan = plan_array(launch.words)
+            plan = plans.get(id(launch))
+            if plan is None:
+                plan = plans[id(launch)] = plan_array(launch.words)
+                self._keep += [launch.library, plan]
             pairs = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
-            self._keep += [launch.library, plan, pairs]
+            self._keep.append(pairs)
             words += [resolve(launch.body), launch.chunks, ctypes.addressof(plan), resolve(launch.then), len(pointers),
                       ctypes.addressof(pairs)]
         self.count = len(steps)
