@@ -57,8 +57,13 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
         a = source._array
         if a.__class__ is not ndarray or (source._requires_grad and _grad_enabled()):
             return function(*args, **kwargs)
-        rest = (*args[1:], *kwargs.values()) if kwargs else args[1:]
-        key = (a.shape, a.strides, *rest, a.itemsize, *kwargs)
+        rest = args[1:]
+        key: tuple[Any, ...]
+        if kwargs:
+            rest = (*rest, *kwargs.values())
+            key = (a.shape, a.strides, *rest, a.itemsize, *kwargs)
+        else:
+            key = (a.shape, a.strides, *rest, a.itemsize)
         try:
             makers = find(key)
         except TypeError:
