@@ -298,7 +298,8 @@ def _refusing_out(general: Any, name: str) -> Any:
         from .messages import METHOD, explained
         from .signatures import signatures
 
-        own, site = args[1:], call_site()
+        own: Any = args[1:]
+        site = call_site()
         if site is not None and site.is_of(METHOD, name):
             for overload in signatures(METHOD, name):
                 own, kwargs = site.divided([p.name for p in overload.parameters], own, kwargs)

@@ -284,14 +284,14 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         try:
             return apply_inplace(op, inputs, params)
         except Exception:  # PyTorch parses all arguments before it looks at any
-            refused = _unfit(op, args, kwargs, "_")
-            if refused is None and op.name not in UNRECORDED:
-                refused = refused_write(inputs)
-            if refused is not None:
+            unfit = _unfit(op, args, kwargs, "_")
+            if unfit is None and op.name not in UNRECORDED:
+                unfit = refused_write(inputs)
+            if unfit is not None:
                 try:
-                    raise refused from None
+                    raise unfit from None
                 finally:
-                    del refused  # whose traceback refers to this frame, and so to the arguments
+                    del unfit  # whose traceback refers to this frame, and so to the arguments
             raise
 
     call.__name__ = call.__qualname__ = op.name + "_"

@@ -253,7 +253,7 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
                         f"{type(test_elements).__name__}), but expected one of:\n"
                         + "".join(f" * ({first}, {second}, *, bool assume_unique = False, bool invert = False)\n"
                                   for first, second in _ISIN))
-    check_isin(elements, test_elements)
+    check_isin(elements, test_elements)  # type: ignore[no-untyped-call]
     if out is not None and out.dtype.name != "bool":
         raise RuntimeError(f"Expected out tensor to have dtype bool, but got {dtypes.C_NAMES[out.dtype.name]} instead")
     result = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
