@@ -61,3 +61,17 @@ def test_distances_of_nan(p):
         return torch.cdist(x, x, p=p)
 
     same(program)
+
+
+@pytest.mark.parametrize("count", [1, 3, 33, 100_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_zeros_keep_their_sign_at_bounds_that_are_numbers(dtype, count):
+    def program(torch):
+        functional = torch.nn.functional
+        x = torch.full((count,), -0.0, dtype=getattr(torch, dtype))
+        results = [torch.relu(x), functional.relu(x), x.clone().relu_(), x.clamp(min=0), x.clamp_min(0), x.clamp(0, 1),
+                   (-x).clamp(max=-0.0), (-x).clamp_max(-0.0), functional.relu6(x), functional.hardtanh(x, 0., 1.),
+                   functional.threshold(x, 0., 0.), functional.leaky_relu(x)]
+        return torch.stack([torch.signbit(each).sum() for each in results])
+
+    same(program)

@@ -86,7 +86,7 @@ def relu(xp, input):
     >>> torch.relu(torch.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    return xp.maximum(input, 0)
+    return xp.maximum(0, input)  # at ties the input: its zeros keep their sign
 
 
 relu.vjp(input=lambda xp, g, out: xp._threshold_backward(g, out, threshold=0))
@@ -318,7 +318,7 @@ def hardtanh(xp, input, *, min_val=-1.0, max_val=1.0):
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min_val < 0:
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    return xp.minimum(xp.maximum(input, min_val), max_val)
+    return xp.minimum(max_val, xp.maximum(min_val, input))
 
 
 hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(

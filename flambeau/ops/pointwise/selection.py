@@ -61,8 +61,8 @@ _UNSUPPORTED_BY_SCALARS = {"complex": _complex_bound, "bool": _unsupported_bools
 def clamp_scalars(xp, input, *, min=None, max=None):
     """input clamped to [min, max], scalars."""
     if min is not None:
-        input = xp.maximum(input, min)
-    return input if max is None else xp.minimum(input, max)
+        input = xp.maximum(min, input)  # at ties the input: its zeros keep their sign
+    return input if max is None else xp.minimum(max, input)
 
 
 def _clamp_scalars_vjp(xp, g, input, min, max):
@@ -131,7 +131,7 @@ def clamp_max(xp, input, max):
              unsupported_dtypes={"complex": _NO_CLAMP, "bool": _unsupported_bools})
 def clamp_min_scalar(xp, input, *, min):
     """max(input, min), with a scalar `min`."""
-    return xp.maximum(input, min)
+    return xp.maximum(min, input)
 
 
 @elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", exact_out=FOUND_DTYPE,
@@ -139,7 +139,7 @@ def clamp_min_scalar(xp, input, *, min):
              unsupported_dtypes={"complex": _NO_CLAMP, "bool": _unsupported_bools})
 def clamp_max_scalar(xp, input, *, max):
     """min(input, max), with a scalar `max`."""
-    return xp.minimum(input, max)
+    return xp.minimum(max, input)
 
 
 for _op in (clamp_below, clamp_min):
