@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .. import _prims_common as utils
+from .. import _prims_common as utils  # noqa: F401 (PyTorch's name for it)
 from .._prims_common import RETURN_TYPE
 from .implementations import NAMES, implementation
 
 _MODULES = ("context", "executor")
 
-__all__ = ["RETURN_TYPE", "utils", *NAMES]  # noqa: PLE0604
+__all__ = ["RETURN_TYPE", *NAMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

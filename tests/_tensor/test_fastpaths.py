@@ -46,7 +46,9 @@ def operator_of(variables: dict[str, Any]) -> str | None:
     if "op" in variables:
         return variables["op"].name
     plan = variables.get("plan") or (variables.get("plans") or (None, None))[1]
-    return None if plan is None else plan.op.name
+    if plan is None:  # operators without derivatives have none
+        return getattr(variables.get("general"), "__name__", None)
+    return plan.op.name
 
 
 MAKERS = ("_unary", "_binary", "positional_parameters", "values_and_indices", "view_function", "copy_function")

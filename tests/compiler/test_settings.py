@@ -172,7 +172,7 @@ def test_deprecated_names():
     dynamo.mark_static_address(x)
     dynamo.reset()
     assert dynamo.OptimizedModule is type(torch.compile(torch.nn.Linear(1, 1)))
-    assert dynamo.list_backends() == ["inductor"]
+    assert {"inductor"} <= {*dynamo.list_backends()} <= {*dynamo.list_backends(None)} - {"eager", "aot_eager"}
 
 
 @needs_jit

@@ -140,9 +140,11 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
     if op.exact_out and result._array.dtype != out._array.dtype:
         check_records_nothing(op.name, (result,), (out,), op.differentiable)
         raise RuntimeError(_unequal_dtypes(op.exact_out, result.dtype, out.dtype, number))
-    if op.name in _COPIED:
+    is_copied = op.name in _COPIED
+    if is_copied and (_COPIED[op.name] or dtypes.can_cast(result.dtype, out.dtype)):
         return copy_out(result, out, _COPIED[op.name])
-    check_records_nothing(op.name, (result,), (out,), op.differentiable)
+    if not is_copied:
+        check_records_nothing(op.name, (result,), (out,), op.differentiable)
     if not dtypes.can_cast(result.dtype, out.dtype):
         if op.castable_out:
             function, *names = op.castable_out

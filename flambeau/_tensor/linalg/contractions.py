@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from ... import dtypes
 from ...backends.numpy.memory import is_contiguous
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
@@ -317,6 +318,9 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
     if shape[-1] != shape[-2]:
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{shape[-2]} by {shape[-1]} matrices")
+    if out is not None and not dtypes.can_cast(A.dtype, out.dtype):
+        raise RuntimeError(f"matrix_power: Expected result to be safely castable from {A.dtype.scalar_name} dtype, but "
+                           f"got result with dtype {out.dtype.scalar_name}")
     result = _power(A, n)
     if out is not None and n in (0, 1):
         return copy_out(result, out)
