@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable
-from itertools import count, permutations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
-from .repeated_layouts import LEARNED, KnownCalls
+from .repeated_layouts import KnownCalls, learning
 
 ndarray = np.ndarray
 #: past the checks of arrays in a device's memory
@@ -100,27 +100,17 @@ def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Where it copies, generated code copies.
     """
-    known_calls, calls = KnownCalls(), count(1)
-    enter: Any = None
+    known_calls = KnownCalls()
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal enter
-        if enter is not None:
-            result = enter(args, kwargs)
-            if result is not None and result is not False:
-                return result
-        result = function(*args, **kwargs)
-        if SMALL_KERNELS[0] and not next(calls) % LEARNED and _can_be_known(args, kwargs):
-            if _makers(args[0], result):
-                enter = known_calls.add_views(args[0], args[1:], {}, result)
-            else:
-                launch = _copying(args[0], result)
-                if launch is not None:
-                    enter = known_calls.add(args, kwargs, launch)
-        return result
+    def learn(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not _can_be_known(args, kwargs):
+            return None
+        if _makers(args[0], result):
+            return known_calls.add_views(args[0], args[1:], {}, result)
+        launch = _copying(args[0], result)
+        return None if launch is None else known_calls.add(args, kwargs, launch)
 
-    return call
+    return learning(function, learn)
 
 
 def _copying(source: Tensor, result: Any) -> Any:

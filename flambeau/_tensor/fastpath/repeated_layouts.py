@@ -174,11 +174,8 @@ def known_by(make: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callabl
             launch = make(*args, **kwargs)
             if launch is None:
                 return None
-            found, expected = launch(*[x._array for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]), (
-                result._array)
-            same = found is not None and found.dtype is expected.dtype and found.shape == expected.shape and (
-                found.strides == expected.strides and found.tobytes() == expected.tobytes())
-            return launch if same else None
+            found = launch(*[x._array for x in (*args, *kwargs.values()) if isinstance(x, Tensor)])
+            return launch if same_arrays(found, result._array) else None
 
         return _known(function, launch_of, KnownCalls())
 
@@ -191,6 +188,23 @@ def _known(function: Callable[..., Any], launch_of: Callable[..., Any], known_ca
     Args:
         launch_of: (result, arguments by position, by name) -> the launch, or None.
     """
+    def learn(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if special[0] or not is_new(result):
+            return None
+        launch = launch_of(result, args, kwargs)
+        return None if launch is None else known_calls.add(args, kwargs, launch)
+
+    call, code = learning(function, learn), function.__code__  # contexts of devices look for its name
+    call.__code__ = call.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return call
+
+
+def learning(function: Callable[..., Any], learn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that enters its known calls first, and of whose other calls one in `LEARNED` may become known.
+
+    Args:
+        learn: (result, arguments by position, by name) -> what enters known calls (`CallTable.enter`), or None.
+    """
     calls = count(1)
     enter: Any = None
 
@@ -202,16 +216,11 @@ def _known(function: Callable[..., Any], launch_of: Callable[..., Any], known_ca
             if result is not None and result is not False:
                 return result
         result = function(*args, **kwargs)
-        if SMALL_KERNELS[0] and not next(calls) % LEARNED and not special[0] and is_new(result):
-            launch = launch_of(result, args, kwargs)
-            if launch is not None:
-                enter = known_calls.add(args, kwargs, launch)
+        if SMALL_KERNELS[0] and not next(calls) % LEARNED:
+            enter = learn(result, args, kwargs) or enter
         return result
 
-    code = function.__code__  # contexts of devices look for its name
-    call.__code__ = call.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)  # type: ignore[attr-defined]
     return call
-
 
 
 def has_values(argument: Any) -> bool:
@@ -277,4 +286,4 @@ def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any])
 
 __all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "LEARNED", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS",
            "KnownCalls", "Launches", "consider_with_parameters", "has_values", "is_new", "known_by", "known_results",
-           "launch_by", "launch_or_limit", "same_arrays"]
+           "launch_by", "launch_or_limit", "learning", "same_arrays"]
