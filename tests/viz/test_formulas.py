@@ -186,7 +186,7 @@ def test_operators_of_whole_tensors_have_formulas_too(applied):
     ("log2", "log₂ x", ["1 / (x × ln 2)"]),
     ("sqrt", "√x", ["1 / (2 × v)"]),
     ("sigmoid", "σ(x)", ["(1 - v) × v"]),
-    ("relu", "max(x, 0)", ["[v > 0]"]),
+    ("relu", "max(0, x)", ["[v > 0]"]),
     ("abs", "|x|", ["sign x"]),
     ("asin", "arcsin x", ["1 / √(1 - x²)"]),
     ("maximum", "max(x, y)", ["(0.5 if x = y else 1) × [x ≥ y]", "(0.5 if x = y else 1) × [x ≤ y]"]),
@@ -234,7 +234,7 @@ def test_nodes_say_their_formula():
     x = torch.ones(2, 2, requires_grad=True)
     assert node_formula((x @ x).grad_fn, ["A", "B"]) == "A @ B"
     assert node_formula((x ** 3).grad_fn, ["a"]) == "a³"
-    assert node_formula(x.relu().grad_fn) == "max(input, 0)"
+    assert node_formula(x.relu().grad_fn) == "max(0, input)"
     assert node_formula(torch.cat([x, x]).grad_fn, ["a", "b"]) == "cat(a, b)"
 
 

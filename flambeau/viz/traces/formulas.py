@@ -197,7 +197,7 @@ def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = No
     >>> from flambeau.viz.traces.formulas import forward
     >>> x, y = Symbol("x"), Symbol("y")
     >>> print(forward(REGISTRY["mul"], [x, y]), forward(REGISTRY["relu"], [x]), forward(REGISTRY["gelu"], [x]))
-    x × y max(x, 0) gelu(x)
+    x × y max(0, x) gelu(x)
     """
     given = _given(inputs)
     params = params or {}
