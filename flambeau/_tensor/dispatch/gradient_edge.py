@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import weakref
+from weakref import ref
 
 from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.nodes.node import Node
@@ -21,19 +21,23 @@ def gradient_edge(x: Tensor) -> Node:
         return x.grad_fn if x._base is not None else node  # type: ignore[return-value]
     reference = x._accumulator
     node = None if reference is None else reference()
-    if node is None:
-        if x._base is not None:
-            node = x.grad_fn
-            if node is not None or not x._own_requires_grad:
-                return node  # type: ignore[return-value]
-        with _accumulating:
-            reference = x._accumulator
-            node = None if reference is None else reference()
-            if node is None:
-                node = AccumulateGrad(x)
-                x._accumulator = weakref.ref(node)
-                if x._hooks:
-                    node.register_tensor_hook(0, x._hooks)
+    return create_gradient_edge(x) if node is None else node
+
+
+def create_gradient_edge(x: Tensor) -> Node:
+    """`gradient_edge(x)` where the caller saw neither a `grad_fn` nor a live AccumulateGrad of `x`."""
+    if x._base is not None:
+        node = x.grad_fn
+        if node is not None or not x._own_requires_grad:
+            return node  # type: ignore[return-value]
+    with _accumulating:  # another thread may have created it since
+        reference = x._accumulator
+        node = None if reference is None else reference()
+        if node is None:
+            node = AccumulateGrad(x)
+            x._accumulator = ref(node)
+            if x._hooks:
+                node.register_tensor_hook(0, x._hooks)
     return node
 
 

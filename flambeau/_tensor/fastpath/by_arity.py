@@ -30,7 +30,7 @@ from ...modes import active_transforms, result_modes_used, special, transform_st
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import arrays, kernel_of
-from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.gradient_edge import create_gradient_edge, gradient_edge
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
@@ -221,7 +221,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 if edge is not None:
                     edge = edge()
                 if edge is None:
-                    edge = gradient_edge(input)
+                    edge = create_gradient_edge(input)
             elif input._base is not None:
                 edge = gradient_edge(input)
             node.edge0 = edge
@@ -401,7 +401,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 if edge is not None:
                     edge = edge()
                 if edge is None:
-                    edge = gradient_edge(input)
+                    edge = create_gradient_edge(input)
                     if edge is None:  # only its base requires grad
                         return fall_back(input, other)
             elif input._base is not None:
@@ -416,7 +416,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 if edge is not None:
                     edge = edge()
                 if edge is None:
-                    edge = gradient_edge(other)
+                    edge = create_gradient_edge(other)
                     if edge is None:  # only its base requires grad
                         return fall_back(input, other)
             elif other._base is not None:

@@ -29,7 +29,7 @@ from ..argument_errors.seen_classes import PLAIN, OperatorClasses
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
-from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.gradient_edge import create_gradient_edge, gradient_edge
 from ..dispatch.handlers import handlers
 from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
@@ -170,7 +170,7 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
             if edge is not None:
                 edge = edge()
             if edge is None:
-                edge = gradient_edge(input)
+                edge = create_gradient_edge(input)
         elif input._base is not None:
             edge = gradient_edge(input)
         node.edge0 = edge

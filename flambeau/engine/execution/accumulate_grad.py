@@ -153,7 +153,6 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
         return
     if variable._node is not None:
         raise RuntimeError("leaf variable has been moved into the graph interior")
-    post = variable._post_accumulate_hooks
     with _lock:
         existing = variable._grad
         if tensors:
@@ -184,13 +183,14 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 variable._grad = existing + g
         elif existing is None:
             try:
-                if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
+                if g.__class__ is not np.ndarray:
+                    array = np.asarray(g) if isinstance(g, np.generic) or not isinstance(
+                        g, (SparseArray, BitView)) else g.copy()
+                elif (sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
                         and g.flags.owndata and g.flags.writeable and (
                             g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
                             or not keeps_layout())):
                     array = g
-                elif type(g) is not np.ndarray:
-                    array = g.copy() if isinstance(g, (SparseArray, BitView)) else np.asarray(g)
                 elif is_dense(variable._array):
                     array = copy_with_layout(g, variable._array)
                 else:
@@ -225,7 +225,7 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 existing._counter = [1]
             else:
                 counter[0] += 1
-    if post:
+    if variable._post_accumulate_hooks:
         call_post_accumulate_hooks(variable)
 
 
