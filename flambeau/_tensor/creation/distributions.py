@@ -148,9 +148,10 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
         probabilities = np.broadcast_to(resolve(own_part(p)._array), own_part(self)._array.shape)
         return fill(self, "_bernoulli_BernoulliBackward1",
-                     lambda n, _: sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1), (p,))
+                     lambda n, _: sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1),
+                    (p,), "Tensor", (p,), generator)
     return fill(self, "_bernoulli_BernoulliBackward2",
-                 lambda n, _: sample(kernels.bernoulli, generator, n, float(p), d))
+                 lambda n, _: sample(kernels.bernoulli, generator, n, float(p), d), (), "float", (p,), generator)
 
 
 def bernoulli_array(shape: tuple[int, ...], p: float, dtype: np.dtype) -> np.ndarray:

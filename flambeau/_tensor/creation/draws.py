@@ -15,10 +15,11 @@ from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import CooArray, SparseArray, not_implemented
 from ...dtypes import dtype as dtype_type
+from ...engine.tensor_interface import layer
 from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
-from ...modes import active_tracers, device_memory, inference_used, special
+from ...modes import active_tracers, device_memory, dispatch_in_use, inference_used, special
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.complex_half import warn_of_complex_half
@@ -27,6 +28,7 @@ from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write
 from ..meta import is_meta, meta_array, reserved
+from ..overriding.dispatch import Draw, is_on_accelerator
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten
 from .constants import with_flag
@@ -191,11 +193,25 @@ def sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, 
     return result if is_row_major else with_preserved_strides(result, a)
 
 
-def fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = ()) -> Tensor:
+def fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = (), overload: str = "default",
+         args: tuple[Any, ...] = (), generator: Generator | None = None) -> Tensor:
+    """Fill a tensor with random numbers.
+
+    Args:
+        key: the operator's name in the registry.
+        sampler: as for `sample_like`.
+        others: tensors of parameters, which the operator's node gets.
+        overload, args, generator: what handlers see as `aten` operator (`Draw`).
+    """
     if special[0] and in_vmap():
         from ..dispatch.vmap_random import fill_batched
 
         return fill_batched(self, key, sampler)
+    if dispatch_in_use[0] and layer.is_handled(self) and not is_meta(self) and not is_on_accelerator(self) and (
+            not getattr(type(self), "_has_parts", False)):
+        check_writable(self, is_tracked([self, *others]))
+        return apply_inplace(REGISTRY[key], [self, *others], {"values": Draw(
+            key[1:key.rindex("_") + 1], overload, args, generator)})
     check_writable(self, is_tracked([self, *others]))
     if is_meta(self):  # no number is drawn
         return apply_inplace(REGISTRY[key], [self, *others], {"values": self._array})

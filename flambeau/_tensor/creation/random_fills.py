@@ -22,7 +22,8 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Genera
     low, high = float(kwargs.pop("from", from_)), float(to)
     d = self._array.dtype
     return fill(self, "_uniform_UniformBackward0",
-                 lambda n, _: sample(kernels.uniform, generator, n, d, low, high))
+                 lambda n, _: sample(kernels.uniform, generator, n, d, low, high), (), "default", (low, high),
+                 generator)
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
@@ -35,7 +36,8 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
     """
     d = self._array.dtype
     return fill(self, "_normal_NormalBackward0",
-                 lambda n, c: sample(kernels.normal, generator, n, d, float(mean), float(std), c))
+                 lambda n, c: sample(kernels.normal, generator, n, d, float(mean), float(std), c), (), "default",
+                 (mean, std), generator)
 
 
 _NOT_GIVEN: Any = object()
@@ -51,16 +53,21 @@ def random_(self: Tensor, from_: Any = None, to: Any = _NOT_GIVEN, *, generator:
     tensor([4., 9., 3., 0., 3.])
     """
     low, high = kwargs.pop("from", from_), None if to is _NOT_GIVEN else to
+    args: tuple[Any, ...]
     if to is _NOT_GIVEN and from_ is not None:
         low, high, node = None, from_, "RandomBackward1"
+        overload, args = "to", (high,)
+    elif low is None and high is None:
+        node, overload, args = "RandomBackward2", "default", ()
     else:
-        node = "RandomBackward2" if low is None and high is None else "RandomBackward0"
+        node, overload, args = "RandomBackward0", "from", (low, high)
     d = self._array.dtype
     if isinstance(low, float) or isinstance(high, float):
         raise TypeError("random_(): a bound must be int, not float")  # a guard says more
     if low is None and high is not None:
         low = 0
-    return fill(self, f"_random_{node}", lambda n, _: sample(kernels.random, generator, n, d, low, high))
+    return fill(self, f"_random_{node}", lambda n, _: sample(kernels.random, generator, n, d, low, high), (), overload,
+                args, generator)
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
@@ -73,7 +80,8 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
     """
     d = self._array.dtype
     return fill(self, "_exponential_ExponentialBackward0",
-                 lambda n, _: sample(kernels.exponential, generator, n, d, float(lambd)))
+                 lambda n, _: sample(kernels.exponential, generator, n, d, float(lambd)), (), "default", (lambd,),
+                 generator)
 
 
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -86,7 +94,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     """
     d = self._array.dtype
     return fill(self, "_geometric_GeometricBackward0",
-                 lambda n, _: sample(kernels.geometric, generator, n, float(p), d))
+                 lambda n, _: sample(kernels.geometric, generator, n, float(p), d), (), "default", (p,), generator)
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
@@ -99,7 +107,8 @@ def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Gen
     """
     d = self._array.dtype
     return fill(self, "_cauchy_CauchyBackward0",
-                 lambda n, _: sample(kernels.cauchy, generator, n, d, float(median), float(sigma)))
+                 lambda n, _: sample(kernels.cauchy, generator, n, d, float(median), float(sigma)), (), "default",
+                 (median, sigma), generator)
 
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
@@ -112,7 +121,8 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Gen
     """
     d = self._array.dtype
     return fill(self, "_log_normal_LogNormalBackward0",
-                 lambda n, _: sample(kernels.log_normal, generator, n, d, float(mean), float(std)))
+                 lambda n, _: sample(kernels.log_normal, generator, n, d, float(mean), float(std)), (), "default",
+                 (mean, std), generator)
 
 
 METHODS: dict[str, Any] = {

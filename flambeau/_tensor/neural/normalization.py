@@ -26,7 +26,7 @@ from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated
 from ..linalg.norms import check_norm_dtype
-from ..overriding.dispatch import is_on_accelerator
+from ..overriding.dispatch import SavedStatistics, is_on_accelerator
 from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
 
@@ -64,6 +64,8 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
     if average is None or isinstance(value, ElementlessArray):
         return
     if special[0]:
+        if isinstance(average._array, ElementlessArray):
+            return
         tracer = active_tracer.get()
         if tracer is not None:
             tracer.on_running_average(average, value, momentum, factor)
@@ -71,6 +73,8 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
             make_writable(average._array)
         if device_memory.count and is_on_accelerator(average):
             handlers.update_average_on_device(average, value, momentum, factor, _update_running)
+            return
+        if not isinstance(value, np.ndarray):  # of a trace of a handler's call; the call itself updates
             return
     if factor != 1.0:
         value = value * factor
@@ -102,12 +106,13 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     if input._array.ndim < 2:
         wrap_dim(1, input._array.ndim)
-    statistics: list[Any] = []
+    statistics: list[Any] = [] if not (special[0] and training) else SavedStatistics(
+        {"running_mean": running_mean, "running_var": running_var, "momentum": momentum})
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else _widened(running_mean),
         "running_var": None if running_var is None or training else _widened(running_var),
         "training": training, "eps": eps, "saved": statistics})
-    if training and input._array.size:
+    if training and statistics and input._array.size:  # none where a handler gave the result
         _update_running(running_mean, statistics[0], momentum)
         if running_var is not None:
             shape = input._array.shape

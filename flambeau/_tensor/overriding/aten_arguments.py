@@ -18,6 +18,7 @@ from ...ops.declare import Op
 from ...ops.overloads import OpOverload, namespace_of
 from ...ops.schemas import FunctionSchema, aten_overloads
 from ..tensor import Tensor, wrap
+from .dispatch import SavedStatistics
 
 #: name in a schema -> the names that declarations use instead
 _OTHER_NAMES = {"self": ("input", "A", "B", "L", "base", "x"), "x": ("input",), "b": ("B",), "input2": ("L",),
@@ -78,6 +79,8 @@ def call_arguments(op: Op, inputs: Sequence[Any], params: dict[str, Any],
         bound.pop("stride", None)
         overload = aten_overload("view", "default")
         schema = overload._schema
+    if isinstance(hidden := params.get("saved"), SavedStatistics):
+        bound.update(hidden.arguments)
     adjust = _ADJUST.get(name)
     if adjust is not None:
         adjust(bound)
@@ -200,7 +203,7 @@ def output_positions(op: Op, overload: OpOverload) -> list[int] | None:
     return list(range(op.n_outputs))
 
 
-#: parameters of batch normalization that are arrays, tensors in PyTorch's overload
+#: parameters of batch normalization that are arrays where it reads them, tensors in PyTorch's overload
 _AVERAGES = ("running_mean", "running_var")
 _REDUCTIONS = ("none", "mean", "sum")
 

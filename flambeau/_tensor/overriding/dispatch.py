@@ -114,6 +114,34 @@ def note_extra_keys(x: Any, keys: Any) -> None:
 replaced_count = [0]
 
 
+class SavedStatistics(list[Any]):
+    """What an operator saves besides its results, with arguments that only the overload has, which handlers see.
+
+    Args:
+        arguments: name in the schema -> argument, such as the running averages that the function updates itself.
+    """
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        super().__init__()
+        self.arguments = arguments
+
+
+class Draw:
+    """Numbers that have not been drawn yet, for a handler: the overload that draws them, and its arguments.
+
+    Args:
+        name: of the packet, `uniform_`.
+        overload: its name in the packet.
+        args: its arguments, without the tensor that is filled.
+        generator: the generator; None is the default one.
+    """
+
+    __slots__ = ("args", "generator", "name", "overload")
+
+    def __init__(self, name: str, overload: str, args: tuple[Any, ...], generator: Any) -> None:
+        self.name, self.overload, self.args, self.generator = name, overload, args, generator
+
+
 def is_on_accelerator(x: Any) -> bool:
     """Whether a value is a tensor whose elements are in a device's memory."""
     return getattr(getattr(x, "_array", None), "torch_device", None) is not None
@@ -275,6 +303,8 @@ def ask_declared(op: Any, inputs: Sequence[Any], params: dict[str, Any], found: 
 
 __all__ = [
     "DISABLED_DISPATCH",
+    "Draw",
+    "SavedStatistics",
     "ask",
     "ask_declared",
     "begin_dispatch",

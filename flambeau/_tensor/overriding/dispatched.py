@@ -20,8 +20,9 @@ from ..dispatch.handlers import handlers
 from ..dispatch.interception import without_interceptors
 from ..meta import NO_DATA, is_meta, meta_array, no_meta_kernel
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
-from .aten_arguments import asked, call_arguments, output_positions, writing
+from .aten_arguments import asked, aten_overload, call_arguments, output_positions, writing
 from .dispatch import (
+    Draw,
     ask,
     ask_declared,
     dispatch_modes,
@@ -320,7 +321,11 @@ def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> C
     def write() -> None:
         counter = inputs[0]._counter
         before = counter[0] if counter is not None else 0
-        if ask_declared(op, inputs, params, found, in_place=True) is NotImplemented:
+        drawn = params.get("values")
+        if isinstance(drawn, Draw):  # the overload draws, wherever the handler calls it
+            ask(aten_overload(drawn.name, drawn.overload), found, (inputs[0], *drawn.args),
+                {} if drawn.generator is None else {"generator": drawn.generator})
+        elif ask_declared(op, inputs, params, found, in_place=True) is NotImplemented:
             func, args, kwargs = call_arguments(op, inputs, params, in_place=True)
             token, write_token = asked.set((func, op, inputs, params)), writing.set(True)
             try:

@@ -74,10 +74,12 @@ class Functionalizer:
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an operator and make its nodes; the result."""
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-        nodes = {id(x): self.read(x) for x in tensors if id(x) in self.tracer.tensor_tracker or id(x) in self.known}
+        nodes = {id(x): self.read(x) for x in tensors if id(x) in self.known or self.tracer.tracked(x) is not None}
         before = [_metadata(x) for x in tensors[:1]]
         result = func(*args, **kwargs)
         given = tree_map(lambda x: nodes.get(id(x), x) if isinstance(x, torch.Tensor) else x, (args, kwargs))
+        if func is aten.native_batch_norm.default and any(id(x) in nodes for x in args[3:5]):
+            return self._batch_norm(result, given[0], args)
         if func._schema.is_mutable:
             return self._write(func, args[0], given, result)
         source = self.known.get(id(tensors[0])) if tensors else None
@@ -100,7 +102,7 @@ class Functionalizer:
         """The node of a tensor's present value."""
         entry = self.known.get(id(x))
         if entry is None:
-            proxy = self.tracer.tensor_tracker[id(x)][1]
+            proxy = self.tracer.tracked(x)
             entry = self.known[id(x)] = _Known(x, _Memory(x, proxy), [], proxy)
             self.inputs.setdefault(id(x), proxy)
         if entry.writes != entry.memory.writes:
@@ -141,7 +143,9 @@ class Functionalizer:
 
     def _write(self, func: Any, target: Any, given: Any, result: Any) -> Any:
         name = func.overloadpacket.__name__
-        functional = getattr(getattr(aten, name[:-1], None), func._overloadname, None)
+        packet = getattr(aten, "normal_functional" if name == "normal_" else name[:-1], None)
+        functional = getattr(packet, "p" if name == "bernoulli_" and func._overloadname == "float" else
+                             func._overloadname, None)
         if functional is None:
             raise RuntimeError(f"functionalize: no operator without a write takes the place of {func}")
         self.read(target)
@@ -157,6 +161,25 @@ class Functionalizer:
             self.known[id(result)] = _Known(result, entry.memory, entry.steps, entry.proxy)
             self.known[id(result)].writes = entry.writes
             self.tracer.tensor_tracker[id(result)] = result, entry.proxy
+        return result
+
+    def _batch_norm(self, result: Any, given: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
+        """Nodes of a normalization that updates running averages: its operator returns their new values, too."""
+        if args[3] is None or args[4] is None or not args[5]:
+            self.tracer.track(result, self._node(aten.native_batch_norm.default, given, {}))
+            return result
+        proxy: Any = self._node(aten._native_batch_norm_legit_functional.default, given, {})
+        self.tracer.track(result, proxy)
+        for i in (3, 4):
+            entry = self.known.get(id(args[i]))
+            if entry is None:  # made outside of the function
+                continue
+            if entry.steps:
+                raise RuntimeError("functionalize: a running average that is a view is not supported")
+            entry.memory.proxy = proxy[i]
+            entry.memory.proxy.node.meta["val"] = _metadata(args[i])
+            entry.memory.writes += 1
+            self.read(args[i])
         return result
 
     def _backward(self, step: _Step, value: Proxy, whole: Proxy | None) -> Proxy:

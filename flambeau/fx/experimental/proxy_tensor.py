@@ -42,6 +42,7 @@ class PythonKeyTracer(Tracer):
         self.graph = Graph(tracer_cls=type(self))
         self.tensor_attrs = {}
         self.tensor_tracker: dict[int, tuple[Any, Proxy]] = {}
+        self._by_array: dict[int, tuple[Any, Any]] = {}  # saved tensors come back as other objects of the same array
         self.constants: dict[int, Any] = {}  # made of numbers by the function
 
     def for_subgraph(self, name: str, inputs: list[Any], lifted: list[Any]) -> _SubgraphTracer:
@@ -54,9 +55,9 @@ class PythonKeyTracer(Tracer):
     def create_arg(self, a: Any) -> Any:
         """A value as the argument of a node."""
         if isinstance(a, torch.Tensor):
-            found = self.tensor_tracker.get(id(a))
+            found = self.tracked(a)
             if found is not None:
-                return found[1].node
+                return found.node
         if isinstance(a, Parameter):
             name = next((name for name, p in self.root.named_parameters() if p is a), None)
             if name is None:
@@ -65,10 +66,21 @@ class PythonKeyTracer(Tracer):
             return self.create_node("get_attr", name, (), {})
         return super().create_arg(a)
 
+    def tracked(self, value: torch.Tensor) -> Any:
+        """The proxy of a tensor that the function was given or computed; None of others."""
+        found = self.tensor_tracker.get(id(value))
+        if found is not None:
+            return found[1]
+        array = getattr(value, "_array", None)
+        entry = self._by_array.get(id(array))
+        return entry[1] if entry is not None and entry[0] is array else None
+
     def track(self, value: Any, proxy: Any) -> None:
         """Remember the node that computes a value, and those of its items."""
         if isinstance(value, torch.Tensor):
             self.tensor_tracker[id(value)] = (value, proxy)
+            if type(value) is torch.Tensor or type(value) is Parameter:  # arrays of wrappers are placeholders
+                self._by_array[id(value._array)] = value._array, proxy
             proxy.node.meta.setdefault("val", _metadata(value))
         elif isinstance(value, (list, tuple)):
             proxy.node.meta.setdefault("val", tree_map(_metadata, value))
@@ -93,7 +105,7 @@ class _SubgraphTracer(PythonKeyTracer):
 
     def create_arg(self, a: Any) -> Any:
         """A value as the argument of a node."""
-        if isinstance(a, torch.Tensor) and id(a) not in self.tensor_tracker and id(a) not in self.constants:
+        if isinstance(a, torch.Tensor) and self.tracked(a) is None and id(a) not in self.constants:
             self.lifted.append(a)
             last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
             with self.graph.inserting_after(last) if last else self.graph.inserting_before(None):
