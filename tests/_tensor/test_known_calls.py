@@ -208,6 +208,41 @@ def test_a_step_that_raises_leaves_the_call_to_the_function():
         known.add((x,), {}, interrupted)((x,), {})
 
 
+def test_attempts_that_add_nothing_become_rare():
+    known = KnownCalls()
+    assert known.left == LEARNED
+    waits = []
+    for _ in range(9):
+        known.begin_attempt()
+        waits.append(known.left)
+    assert waits == [32, 64, 128, 256, 512, 1024, 1024, 1024, 1024]
+    known.add((_random(2, 2),), {}, np.negative)
+    assert known.left == LEARNED
+
+
+def test_a_full_table_replaces_an_entry_at_each_attempt():
+    known = KnownCalls()
+    for n in range(1, MOST + 1):
+        known.add((_random(2, n),), {}, np.negative)
+    other = _random(3, 3)
+    enter = known.add((other,), {}, np.negative)
+    assert enter((other,), {}) is None
+    known.begin_attempt()
+    enter = known.add((other,), {}, np.negative)
+    assert torch.equal(enter((other,), {}), -other)
+    assert known.left == 2 * LEARNED
+
+
+def test_joins_of_more_tensors_than_a_call_may_have_are_not_attempted():
+    from flambeau._tensor.fastpath.known_calls import ITEMS
+    from flambeau._tensor.shape import joining
+
+    few = [_random(3, seed=i) for i in range(ITEMS)]
+    assert joining._launch("stack", (few,), {}, torch.stack(few)) is not None
+    many = [*few, few[0]]
+    assert joining._launch("stack", (many,), {}, torch.stack(many)) is None
+
+
 def test_no_warnings_of_numpy():
     x, infinite = _random(4, 4), torch.full((4, 4), float("inf"))
     index = torch.tensor([0, 0])

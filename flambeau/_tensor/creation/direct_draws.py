@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import count
 from math import ceil, prod
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from ... import devices, dtypes
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...modes import special
-from ..fastpath.repeated_layouts import LEARNED, KnownCalls, has_values, is_new
+from ..fastpath.repeated_layouts import KnownCalls, has_values, is_new
 from ..tensor import Tensor, wrap
 from .from_data import finished
 from .generators import default_generator, lock
@@ -175,24 +174,25 @@ def known_draws(kind: str, differentiable: bool = False) -> Callable[..., Any]:
         differentiable: whether a draw from a tensor that requires gradients is recorded.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        calls, known_calls = count(1), None
+        known_calls = KnownCalls(differentiable, lambda: (
+            devices.ambient, dtypes.other_default, default_generator.engine.indirect, lock.held))
         enter: Any = None
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal enter, known_calls
+            nonlocal enter
             if enter is not None:
                 result = enter(args, kwargs)
                 if result is not None and result is not False:
                     return result
             result = function(*args, **kwargs)
-            if SMALL_KERNELS[0] and not kwargs and not next(calls) % LEARNED:
-                launch = _launch(kind, args, result)
-                if launch is not None:
-                    if known_calls is None:
-                        known_calls = KnownCalls(differentiable, (
-                            devices.ambient, dtypes.other_default, default_generator.engine.indirect, lock.held))
-                    enter = known_calls.add(args, kwargs, launch)
+            if SMALL_KERNELS[0] and not kwargs:
+                known_calls.left -= 1
+                if known_calls.left <= 0:
+                    known_calls.begin_attempt()
+                    launch = _launch(kind, args, result)
+                    if launch is not None:
+                        enter = known_calls.add(args, kwargs, launch)
             return result
 
         code = function.__code__  # contexts of devices look for its name

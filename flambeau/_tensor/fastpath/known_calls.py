@@ -27,8 +27,9 @@ from ..views.untracked import register_view
 
 ndarray = np.ndarray
 #: the most items of a list or a tuple with tensors
-_ITEMS = 16
-#: the most entries of a function; when they are used up, every 64th call that Python looks up replaces one
+ITEMS = 16
+#: the most entries of a function; when they are used up, every 64th call that Python looks up replaces one, and each
+#: one that was waited for (`KnownCalls`)
 MOST, EVERY = 16, 64
 #: one thread at a time changes tables
 _adding = threading.Lock()
@@ -48,9 +49,11 @@ class CallTable:
     Attributes:
         enter: `enter(args, kwargs)`: the result; None where the call is not known, or computes nothing; False where it
             would be recorded. None before there is an entry.
+        replaces: whether the next call that is added replaces an entry of a full table, and is not one of `EVERY`.
     """
 
-    __slots__ = ("_block", "_differentiable", "_entries", "_full", "_next", "_refused", "_states", "_table", "enter")
+    __slots__ = ("_block", "_differentiable", "_entries", "_full", "_next", "_refused", "_states", "_table", "enter",
+                 "replaces")
 
     def __init__(self, differentiable: bool = True, states: tuple[list[Any], ...] = ()) -> None:
         self._differentiable = differentiable
@@ -59,6 +62,12 @@ class CallTable:
         self._entries: list[list[Any]] = []
         self._refused: set[Any] = set()
         self._full = self._next = 0
+        self.replaces = False
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return len(self._entries)
 
     def add(self, args: tuple[Any, ...], kwargs: dict[str, Any], launch: Callable[..., Any],
             several: Any = None, constants: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
@@ -79,10 +88,11 @@ class CallTable:
     def _add(self, launch: Any, make: Callable[[], list[Any] | None]) -> Callable[..., Any] | None:
         if launch in self._refused or special[0] or active_transforms[0] or determinism[0] or inference.get():
             return self.enter
-        if len(self._entries) >= MOST:
+        if len(self._entries) >= MOST and not self.replaces:
             self._full += 1
             if self._full % EVERY:
                 return self.enter
+        self.replaces = False
         maker = _maker()
         entry = None if maker is None else make()
         if maker is None or entry is None:
@@ -204,7 +214,7 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any],
             words.append(id(name))
             owner.append(name)
         if (given.__class__ is list or given.__class__ is tuple) and not _is_plain(given):
-            if not 0 < len(given) <= _ITEMS:
+            if not 0 < len(given) <= ITEMS:
                 return None
             words += (code.SEQUENCE, id(given.__class__), len(given))
             items: Any = given

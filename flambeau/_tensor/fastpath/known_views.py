@@ -110,7 +110,7 @@ def views_by_code(function: Callable[..., Any]) -> Callable[..., Any]:
         launch = _copying(args[0], result)
         return None if launch is None else known_calls.add(args, kwargs, launch)
 
-    return learning(function, learn)
+    return learning(function, learn, known_calls)
 
 
 def _copying(source: Tensor, result: Any) -> Any:

@@ -9,8 +9,8 @@ called. A factory's results are the same in every call, so that generated code c
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Hashable
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ F64 = np.dtype(np.float64)
 MOST = 16384
 #: calls with one layout before its launch is planned, and calls that compare its results
 CALLS, PROOFS = 24, 4
-#: where calls are not counted by layout: every so many that are neither recorded nor known, one becomes known
-LEARNED = 16
+#: where calls are not counted by layout: the calls, neither recorded nor known, until one may become known; and at most
+LEARNED, LONGEST_WAIT = 16, 1024
 #: operators with positional parameters that have launches for small arrays
 SMALL = frozenset(("cumsum", "cumprod", "softmax", "log_softmax", "logsumexp", "var", "std"))
 #: operators that are not elementwise, and have launches
@@ -47,6 +47,10 @@ _OF_A_TENSOR = frozenset(("empty_like", "zeros_like", "ones_like", "full_like", 
                           "new_full"))
 #: functions whose results have any elements
 _UNSET = frozenset(("empty", "empty_like", "new_empty"))
+
+
+#: one thread at a time creates a table of known calls
+_creating = threading.Lock()
 
 
 class Launches:
@@ -117,31 +121,52 @@ class Launches:
 class KnownCalls:
     """The known calls of one function (`known_calls.CallTable`), which are imported with the first.
 
+    One of `LEARNED` calls is attempted to become known. An attempt takes as long as a hundred calls: after each that
+    added nothing, because the call cannot be known or the table is full, the next one waits twice as long.
+
     Args:
-        differentiable, states: of `CallTable`.
+        differentiable: of `CallTable`.
+        states: gives those of `CallTable`, when the first call is added.
+
+    Attributes:
+        left: the calls until the next attempt, counted down by the function.
     """
 
-    __slots__ = ("_differentiable", "_states", "_table")
+    __slots__ = ("_differentiable", "_states", "_table", "_wait", "left")
 
-    def __init__(self, differentiable: bool = True, states: tuple[list[Any], ...] = ()) -> None:
-        self._differentiable, self._states = differentiable, states
+    def __init__(self, differentiable: bool = True, states: Callable[[], tuple[list[Any], ...]] = tuple) -> None:
+        self._differentiable = differentiable
+        self._states = states
         self._table: Any = None
+        self.left = self._wait = LEARNED
 
-    def _found(self) -> Any:
-        if self._table is None:
-            from .known_calls import CallTable
-
-            self._table = CallTable(self._differentiable, self._states)
-        return self._table
+    def begin_attempt(self) -> None:
+        """Set `left` for an attempt that adds nothing; `add` sets it again."""
+        self.left = self._wait = min(2 * self._wait, LONGEST_WAIT)
+        if self._table is not None:
+            self._table.replaces = True
 
     def add(self, *args: Any, **options: Any) -> Callable[..., Any] | None:
         """`CallTable.add`."""
-        enter: Callable[..., Any] | None = self._found().add(*args, **options)
-        return enter
+        return self._added(lambda table: table.add(*args, **options))
 
     def add_views(self, *args: Any) -> Callable[..., Any] | None:
         """`CallTable.add_views`."""
-        enter: Callable[..., Any] | None = self._found().add_views(*args)
+        return self._added(lambda table: table.add_views(*args))
+
+    def _added(self, add: Callable[[Any], Any]) -> Callable[..., Any] | None:
+        table = self._table
+        if table is None:
+            from .known_calls import CallTable
+
+            with _creating:  # a second table would free the first, whose `enter` a function may have
+                table = self._table
+                if table is None:
+                    table = self._table = CallTable(self._differentiable, self._states())
+        before = table.count
+        enter: Callable[..., Any] | None = add(table)
+        if table.count > before:
+            self.left = self._wait = LEARNED
         return enter
 
 
@@ -159,7 +184,7 @@ def known_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return (empty_launch if unset else constant_launch)(result._array)
 
-    return _known(function, launch_of, KnownCalls(False, (ambient, other_default)))
+    return _known(function, launch_of, KnownCalls(False, lambda: (ambient, other_default)))
 
 
 def known_by(make: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -194,18 +219,18 @@ def _known(function: Callable[..., Any], launch_of: Callable[..., Any], known_ca
         launch = launch_of(result, args, kwargs)
         return None if launch is None else known_calls.add(args, kwargs, launch)
 
-    call, code = learning(function, learn), function.__code__  # contexts of devices look for its name
+    call, code = learning(function, learn, known_calls), function.__code__  # contexts of devices look for its name
     call.__code__ = call.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     return call
 
 
-def learning(function: Callable[..., Any], learn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that enters its known calls first, and of whose other calls one in `LEARNED` may become known.
+def learning(function: Callable[..., Any], learn: Callable[..., Any],
+             known_calls: KnownCalls) -> Callable[..., Any]:
+    """A function that enters its known calls first, and of whose other calls some are attempted to become known.
 
     Args:
         learn: (result, arguments by position, by name) -> what enters known calls (`CallTable.enter`), or None.
     """
-    calls = count(1)
     enter: Any = None
 
     @functools.wraps(function)
@@ -216,8 +241,11 @@ def learning(function: Callable[..., Any], learn: Callable[..., Any]) -> Callabl
             if result is not None and result is not False:
                 return result
         result = function(*args, **kwargs)
-        if SMALL_KERNELS[0] and not next(calls) % LEARNED:
-            enter = learn(result, args, kwargs) or enter
+        if SMALL_KERNELS[0]:
+            known_calls.left -= 1
+            if known_calls.left <= 0:
+                known_calls.begin_attempt()
+                enter = learn(result, args, kwargs) or enter
         return result
 
     return call

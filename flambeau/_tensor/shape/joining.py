@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement as _with_replacement
-from itertools import count
 from operator import index
 from typing import Any
 
@@ -31,7 +30,7 @@ from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
 from ..fastpath.repeated_calls import repeated
-from ..fastpath.repeated_layouts import LEARNED, KnownCalls
+from ..fastpath.repeated_layouts import KnownCalls
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..meta import is_meta, meta_array
 from ..parameter import Parameter
@@ -308,10 +307,11 @@ _JOINS: dict[str, Any] = {
 def _launch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """The launch of a join whose result nothing records; None where it has none."""
     from ..fastpath.copy_launches import join_launch
+    from ..fastpath.known_calls import ITEMS
 
     tensors, dim = args[0] if args else (), args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if tensors.__class__ in (list, tuple) and len(args) + len(kwargs) < 3 and kwargs.keys() <= {"dim"} and (
-            dim.__class__ is int and all(x.__class__ in _PLAIN for x in tensors)) and (
+            dim.__class__ is int and len(tensors) <= ITEMS and all(x.__class__ in _PLAIN for x in tensors)) and (
             result.__class__ is Tensor and result._node is None and result._counter is None and not result._inference):
         arrays = [x._array for x in tensors]
         if result._array.__class__ is np.ndarray and all(a.__class__ is np.ndarray for a in arrays):
@@ -319,11 +319,18 @@ def _launch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     return None
 
 
+def _make_known(known_calls: KnownCalls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    """Attempt to make a join known; return what enters known calls, or None."""
+    known_calls.begin_attempt()
+    launch = _launch(name, args, kwargs, result)
+    return None if launch is None else known_calls.add(args, kwargs, launch)
+
+
 def _cat_like(name: str) -> Any:
     op = REGISTRY[name]
     general = public_function(op)
     kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (_stack, stack_arrays)}.get(name)
-    known_calls, calls = KnownCalls(), count(1)
+    known_calls = KnownCalls()
     enter: Any = None
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
@@ -335,10 +342,10 @@ def _cat_like(name: str) -> Any:
         if kernels is not None and out is None and args and not special[0]:
             result = _fast_join(kernels, args, kwargs)
             if result is not None:
-                if SMALL_KERNELS[0] and not next(calls) % LEARNED:
-                    launch = _launch(name, args, kwargs, result)
-                    if launch is not None:
-                        enter = known_calls.add(args, kwargs, launch)
+                if SMALL_KERNELS[0]:
+                    known_calls.left -= 1
+                    if known_calls.left <= 0:
+                        enter = _make_known(known_calls, name, args, kwargs, result) or enter
                 return result
             tensors, dim = args[0], args[1] if len(args) == 2 else kwargs.get("dim", 0)
             if tensors.__class__ in (list, tuple) and tensors and dim.__class__ is int and (
@@ -355,10 +362,10 @@ def _cat_like(name: str) -> Any:
                 raise error
         if out is None:
             result = general(*args, **kwargs)
-            if SMALL_KERNELS[0] and kernels is None and not special[0] and not next(calls) % LEARNED:
-                launch = _launch(name, args, kwargs, result)
-                if launch is not None:
-                    enter = known_calls.add(args, kwargs, launch)
+            if SMALL_KERNELS[0] and kernels is None and not special[0]:
+                known_calls.left -= 1
+                if known_calls.left <= 0:
+                    enter = _make_known(known_calls, name, args, kwargs, result) or enter
             return result
         try:
             return general(*args, out=out, **kwargs)
