@@ -51,6 +51,8 @@ _SHAPES = ((2, 3), (2, 3), (3,), (3, 3), (2, 2, 3), (1, 3), (3, 1), (), (0,), (2
 _WRONG = ("None", "'a'", "1.5", "2", "[1]", "(1.5,)", "True", "1j", "{}", "torch.tensor(1)", "torch.float32", "[[1]]",
           "torch.ones(2)", "object", "-1", "'mean'", "[torch.ones(1)]", "torch.tensor([0, 1])", "slice(1)", "...",
           "[None]", "()", "float('nan')", "2**70", "b'x'")
+#: decompositions whose vectors are compared up to a factor of size 1, and eigenvalues up to their order
+_UP_TO_PHASES = ("linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_svd", "svd")
 #: types of parameters that are not made here
 _NOT_MADE = ("Dimname", "Dict", "t[]", "List[t]", "Future", "Any", "RRef", "Storage", "Stream")
 
@@ -241,10 +243,15 @@ class Caller:
             lines.append(f"with torch.{mode}():\n    r = {call}")
         else:
             lines.append(f"r = {call}")
-        lines += ["note(described(r))", "look()"]
+        fixed = f"unphased(r, '{self.name}')" if self.name in _UP_TO_PHASES else "r"
+        if fixed != "r":
+            lines += ["note(without_values(described(r)))", f"note(described({fixed}))"]
+            lines += [] if "out=" in call or self.name == "linalg_eigvals" else ["look()"]
+        else:
+            lines += ["note(described(r))", "look()"]
         given = [f"x{i + 1}" for i, line in enumerate(self.lines) if "grad=True" in line]
         if given and self.chance(0.7):
-            lines.append(f"note(differentiated(r, [{', '.join(given)}], {self.chance(0.3)}))")
+            lines.append(f"note(differentiated({fixed}, [{', '.join(given)}], {self.chance(0.3)}))")
         lines.append("note(torch.rand(1))")
         return lines
 

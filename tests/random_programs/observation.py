@@ -98,6 +98,13 @@ def described(value: Any) -> Any:
     return repr(value).replace("flambeau.", "torch.")
 
 
+def without_values(record: Any) -> Any:
+    """What `described` returned, without the elements of tensors."""
+    if isinstance(record, list):
+        return [without_values(part) for part in record]
+    return {key: value for key, value in record.items() if key != "value"} if isinstance(record, dict) else record
+
+
 def drawn(node: Any, names: dict[int, str], recorded: Recorded) -> list[Any] | None:
     """The graph below a node: each node's name and its edges, nodes numbered in the order of traversal.
 

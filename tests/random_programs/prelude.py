@@ -187,6 +187,36 @@ def given(shape, dtype, seed, low=-2, high=3, grad=False, how=""):  # a tensor o
             x = x[1:] if x.ndim else x
     return x
 
+def unphased(decomposition, name):  # vectors are fixed up to a factor of size 1, eigenvalues of `eig` up to their order
+    parts = decomposition if isinstance(decomposition, tuple) else (decomposition,)
+    if any(part.is_meta or not part.numel() for part in parts):
+        return decomposition
+    values = parts[1] if "svd" in name else parts[0]
+    if name in ("linalg_eig", "linalg_eigvals"):
+        order = (values.detach().real + 0.37 * values.detach().imag.abs() + 0.1 * values.detach().imag).argsort(-1)
+        values = values.gather(-1, order)
+    if len(parts) == 1:
+        return values
+    count = values.shape[-1]
+    gaps = (values.unsqueeze(-1) - values.unsqueeze(-2)).abs().detach() + torch.eye(count, dtype=values.real.dtype)
+    if not bool((gaps > 1e-2).all()) or ("svd" in name and not bool((values > 1e-2).all())):
+        return [values.detach()]  # the vectors of equal values are any basis of a space
+    left = parts[0] if "svd" in name else parts[1]
+    if name == "linalg_eig":
+        left = left.gather(-1, order.unsqueeze(-2).expand(left.shape))
+    weights = torch.arange(1., left.shape[-2] + 1, dtype=torch.float64).cos().to(left.dtype)  # of no symmetry
+    along = (weights.unsqueeze(-1) * left.detach()).sum(-2, keepdim=True)
+    if not bool(along.abs().all()):
+        return [values.detach()]
+    phase = along / along.abs()
+    if "svd" not in name:
+        return [values, left * phase.conj()]
+    right = parts[2].mH if name == "linalg_svd" else parts[2]
+    # vectors beyond the values span what the others leave
+    rest = [part[..., count:] @ part[..., count:].mH for part in (left.detach(), right.detach())]
+    phase = phase[..., :count]
+    return [left[..., :count] * phase.conj(), values, right[..., :count] * phase.conj(), *rest]
+
 def differentiated(result, inputs, twice):  # the gradients of a result, and theirs
     results = [r for r in (result if isinstance(result, (list, tuple)) else [result])
                if isinstance(r, torch.Tensor) and r.requires_grad]
