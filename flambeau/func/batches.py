@@ -56,6 +56,8 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if out_dims.__class__ is not int:
+            _check_out_dims(out_dims, _get_name(func))
         size, flat_dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None:
             return _mapped(func, size, flat_dims, leaves, spec, out_dims, randomness, kwargs)
@@ -214,10 +216,13 @@ def expose_results(results: Any, level: Level, out_dims: Dims, func: Any) -> Any
     return out_spec.unflatten([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])
 
 
-def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, results: Any) -> list[Any]:
+def _check_out_dims(out_dims: Dims, name: str) -> None:
     if not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
         raise ValueError(f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
                          "collection of ints representing where in the outputs the vmapped dimension should appear.")
+
+
+def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, results: Any) -> list[Any]:
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None and isinstance(results, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = list(out_dims)

@@ -85,7 +85,10 @@ OPERATORS: dict[str, str] = {
         binary_cross_entropy_with_logits _bce_with_logits_backward soft_margin_loss _nll_loss _nll_loss2d
         _nll_loss_backward _ctc_loss _ctc_loss_backward
     """,
-    "neural.margin": "_count_classes _multi_margin_loss _multi_margin_loss_backward _multilabel_margin_loss",
+    "neural.margin": """
+        _count_classes _multi_margin_loss _multi_margin_loss_backward _multilabel_margin_loss
+        _multilabel_margin_loss_backward
+    """,
     "neural.normalization": """
         _batch_norm _shift_and_scale _batch_norm_backward _layer_norm _layer_norm_backward _rms_norm _group_norm
         _group_norm_backward _weight_norm_interface
@@ -137,7 +140,7 @@ OPERATORS: dict[str, str] = {
         _masked_fill_scalar masked_fill masked_select _masked_select_backward masked_scatter _masked_scatter_backward
         take put _nonzero argwhere
     """,
-    "shape.copying": "clone _to_copy _copy _fill_scalar _fill_tensor _fill_scalar_ _fill_tensor_ _zero",
+    "shape.copying": "clone _to_copy _to_meta _copy _fill_scalar _fill_tensor _fill_scalar_ _fill_tensor_ _zero",
     "shape.joining": """
         cat stack _block_diag repeat flip roll rot90 tril triu diag_embed constant_pad_nd _reflection_pad1d
         _reflection_pad1d_backward _replication_pad1d _replication_pad1d_backward _reflection_pad2d

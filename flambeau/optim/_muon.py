@@ -108,11 +108,15 @@ class Muon(FirstOrder):
 
     def _update(self, group: dict[str, Any]) -> None:
         params, grads, buffers = [], [], []
-        for param, grad, state in self._params_with_grad(group):
+        for param in group["params"]:
+            grad = param._grad
+            if grad is None:
+                continue
             if param.is_complex():
                 raise RuntimeError("Muon does not support complex parameters")
             if grad.is_sparse:
                 raise RuntimeError("Muon does not support sparse gradients")
+            state = self.state[param]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = fn.zeros_like(grad)
             params.append(param)

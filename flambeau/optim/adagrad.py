@@ -34,6 +34,12 @@ def _update_by_sparse(param: Any, grad: Any, accumulator: Any, clr: float, group
     param.index_put_(where, steps.mul_(-clr), accumulate=True)
 
 
+def _initial_state(param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+    start = group["initial_accumulator_value"]
+    start = complex(start, start) if param.is_complex() else start
+    return {"step": new_step(), "sum": fn.full_like(param, start)}
+
+
 class Adagrad(FirstOrder):
     """Adagrad: p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√s + eps) at step t, with s ← s + g².
 
@@ -79,9 +85,7 @@ class Adagrad(FirstOrder):
         check_fused(self, fused, foreach, differentiable)
         for group in self.param_groups:
             for param in group["params"]:
-                start = group["initial_accumulator_value"]
-                start = complex(start, start) if param.is_complex() else start
-                self.state[param] = {"step": new_step(), "sum": fn.full_like(param, start)}
+                self.state[param] = _initial_state(param, group)
 
     def share_memory(self) -> None:
         """Move the sums to shared memory."""
@@ -91,6 +95,8 @@ class Adagrad(FirstOrder):
 
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad, state in self._params_with_grad(group):
+            if not state:  # it was cleared
+                state.update(_initial_state(param, group))
             step = advance_step(state["step"])
             clr = scalar_value(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
             if grad.is_sparse:

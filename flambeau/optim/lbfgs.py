@@ -92,6 +92,8 @@ class LBFGS(Optimizer):
         Returns:
             The loss of the first closure call.
         """
+        if len(self.param_groups) != 1:  # another one was added
+            raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
         group = self.param_groups[0]
         lr = scalar_value(group["lr"])
         tolerance, change = group["tolerance_grad"], group["tolerance_change"]

@@ -979,6 +979,90 @@ FOUND = {
         r = x.slice_inverse(o[1:], -5)
         r = torch.ones(2).slice_inverse(x)
     """,
+    "checks in PyTorch's order": """
+        x, i, w = torch.ones(2, 3), torch.zeros(2, 3).long(), torch.ones(2, 3, requires_grad=True)
+        r = torch.meshgrid([1])
+        r = torch.meshgrid([torch.tensor([1, 2]), torch.ones(1, 2).long()], indexing="xy")
+        r = x.scatter(0, torch.zeros(2, 3), 5, reduce="other")
+        r = x.scatter_(-5, i, x, reduce="mean")
+        r = w.scatter_(0, i, x, reduce="add")
+        r = x.scatter(0, i, x + 1, reduce="add")
+        r = torch.ones(3, 3).addr_(torch.ones(1, 3), torch.ones(3))
+        r = torch.ones(3).addr_(torch.ones(3), torch.ones(3))
+        r = x.select_scatter(torch.ones(2, 2), 0, 0)
+        r = torch.nonzero_static(torch.ones(2), size=2, out=torch.ones(2, requires_grad=True))
+        r = torch.unbind_copy(torch.ones(2, requires_grad=True), out=[torch.ones(1)])
+        r = torch.max_pool1d_with_indices(torch.ones(1, 1, 3), (1, 2))
+        r = torch.ones(2).int().add_(torch.ones(2).int(), alpha=True)
+        r = torch.rsub(torch.ones(2), 0.5, alpha=True)
+        r = torch.cholesky(torch.eye(2), out=torch.eye(2))
+        r = torch.func.vmap(lambda x: x, "a", "a")(x)
+        r = torch.autograd.grad({"a": torch.ones(1)}, torch.ones(1))
+    """,
+    "losses with options that do not fit": """
+        F, x, y, n = torch.nn.functional, torch.ones(3, 2, requires_grad=True), torch.zeros(3, 2), torch.zeros(3).long()
+        r = F.cross_entropy(x, n, label_smoothing=-2.0)
+        r = F.cross_entropy(x, y, label_smoothing=-2.0)
+        r = F.cross_entropy(x, n, label_smoothing=2.0)
+        r = F.cross_entropy(x, y, label_smoothing=2.0)
+        r = F.cross_entropy(torch.ones(3), torch.zeros(3).long(), label_smoothing=2.0)
+        r = F.cross_entropy(torch.tensor(1.), torch.tensor(0), label_smoothing=2.0)
+        r = F.cross_entropy(x, y, label_smoothing=2.0, weight=torch.ones(3))
+        r = F.nll_loss(torch.ones(2, 3).long(), torch.tensor([0, 1]), weight=torch.ones(3))
+        r = F.smooth_l1_loss(x, y, beta=None)
+        r = F.smooth_l1_loss(x, y, beta=float("nan"), reduction="x")
+        r = F.smooth_l1_loss(x, y, beta=-1.)
+        r = F.poisson_nll_loss(torch.ones(2).half(), torch.tensor([0, 2]), True, True)
+        r = F.poisson_nll_loss(x, y, False, True)
+        l = F.multilabel_margin_loss(x, y.long()); r, = torch.autograd.grad(l, x, None, None, True); r.sum().backward()
+        r = F.multilabel_margin_loss(x, torch.tensor([[0, -1], [1, 0], [1, -1]])); r.backward(); note(x.grad)
+    """,
+    "layers of other dtypes and sizes": """
+        F = torch.nn.functional; x, w, d = torch.ones(2, 1, 3, 3), torch.ones(1, 1, 2, 2), torch.ones(1).double()
+        r = F.conv2d(x, w.double())
+        r = F.conv2d(x, w.bool())
+        r = F.conv2d(x[:1], w.double())
+        r = F.conv2d(torch.ones(1, 2, 9, 9), torch.ones(2, 1, 2, 2).double(), groups=2)
+        r = F.conv_transpose2d(x, w.double())
+        r = F.conv_transpose2d(x, w, d)
+        r = F.conv_transpose2d(x[:1], w, d)
+        r = F.conv_transpose2d(x, w.double(), d)
+        r = F.conv2d(torch.ones(2, 2, 6), w, stride=0)
+        r = F.conv2d(torch.ones(2, 6), w, padding=-1)
+        r = F.batch_norm(torch.ones(2, 3).int(), torch.ones(3), torch.ones(3))
+        r = F.instance_norm(torch.ones(2, 3, 2, 2).int(), torch.ones(3), torch.ones(3))
+        r = F.avg_pool3d(torch.ones(2, 6, 5, 4), 7)
+        r = F.avg_pool3d(torch.ones(2, 6, 5, 4), (2, 2, 6), padding=(0, 0, 1))
+        r = torch.nn.LSTM(3, 2, proj_size=1)(torch.zeros(4, 2, 3))[0] * 0
+        r = torch.nn.LSTM(3, 2, proj_size=1).double()(torch.zeros(4, 2, 3).double())[0] * 0
+        m = torch.nn.ConvTranspose1d(2, 4, 2, padding="same", bias=False); note(repr(m))
+    """,
+    "optimizers whose state is taken away, or not made": """
+        p, q = (torch.nn.Parameter(torch.ones(2)) for _ in range(2)); p.grad = q.grad = torch.ones(2)
+        o = torch.optim.Adagrad([p]); o.state.clear(); o.step(); r = p * 1
+        o = torch.optim.SGD([p], lr=0.1, differentiable=True); o.step()
+        o = torch.optim.LBFGS([p]); o.add_param_group({"params": [q]}); o.step(lambda: (p * p).sum())
+        r = torch._sample_dirichlet(torch.tensor(2.5))
+    """,
+    "tensors that become meta tensors": """
+        x = torch.ones(2, requires_grad=True)
+        y = x.to("meta"); r = y * 2
+        y = x.to("meta"); y.sum().backward()
+        y = x.double().to("meta", torch.float32); y.sum().backward()
+        r = x.to(torch.device("meta"), torch.int64)
+        r = x.detach().to("meta")
+    """,
+    "strides of results and views of conjugates": """
+        i, c = torch.zeros(3, 2).long().t(), torch.eye(4, dtype=torch.complex64) * torch.arange(1., 5)
+        r = torch.take(torch.ones(2, 3), i)
+        r = torch.ones(2, 3).bool().take(i)
+        r = c.svd().V[:0]
+        r = torch.svd(c, compute_uv=False).V
+        r = torch.svd(torch.eye(3), compute_uv=False).V
+        r = torch.fft.ihfftn(torch.ones(3))
+        r = torch.fft.ihfftn(torch.ones(2, 3), out=torch.ones(2, 2, dtype=torch.complex64))
+        r = torch.fft.ihfft2(torch.ones(2, 3))
+    """,
 }
 
 

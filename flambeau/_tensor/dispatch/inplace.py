@@ -209,6 +209,10 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
     """
     target = inputs[0]
     a = target._array
+    if op.name == "addr":
+        for name, x in zip(("vec1", "vec2"), inputs[1:], strict=True):
+            if x.dim() != 1:
+                raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {x.dim()}-D")
     if op.name == "addr" and a.ndim != 2:
         raise RuntimeError(f"2D tensor expected, got {a.ndim}D tensor for input")
     if op.name == "addbmm" and not inputs[1].dim():

@@ -119,6 +119,7 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
             raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
         if len(out) != len(result):
             if op.name in _OUT_LISTS:
+                check_records_nothing(op.name, result, [o for o in out if isinstance(o, Tensor)], op.differentiable)
                 raise RuntimeError(f"{_OUT_LISTS[op.name]} expected an out= argument of size {len(result)}, got size "
                                    f"{len(out)}")
             raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")

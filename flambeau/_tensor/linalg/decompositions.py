@@ -184,6 +184,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     if out is not None:
         check_records_nothing("cholesky", (input,), (out,))
     warn_once(_CHOLESKY)
+    if out is not None:  # PyTorch's calls the function without
+        warn_once(_CHOLESKY)
     factor, info = apply(REGISTRY["_cholesky"], [input], {"upper": upper})
     failure = _first_failure(info)
     if failure is not None:
@@ -371,11 +373,11 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
                            f"{input._array.ndim} dimensions instead")
     check_floating("linalg.svd", input, low=True)
     u, s, vh = apply(REGISTRY["linalg_svd"], [input], {"full_matrices": not some})
-    v = fn.conj(fn.transpose(vh, -2, -1)).resolve_conj() if input.dtype.is_complex else fn.transpose(vh, -2, -1)
     if not compute_uv:
         shape = input._array.shape
         u = fn.zeros((*shape[:-1], shape[-2]), dtype=input.dtype)
-        v = fn.zeros((*shape[:-2], shape[-1], shape[-1]), dtype=input.dtype)
+        vh = fn.zeros((*shape[:-2], shape[-1], shape[-1]), dtype=input.dtype)
+    v = fn.transpose(vh, -2, -1).conj()
     result = (u, s, v)
     if out is not None:
         result = write_out(REGISTRY["linalg_svd"], list(result), out)

@@ -17,7 +17,7 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOuterProduct, DeferredRowSum
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
-from ...errstate import quietly
+from ...errstate import quietly, run_quietly
 from ...modes import active_transforms, forward_levels, inference_used, result_modes_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal
@@ -263,11 +263,12 @@ def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, 
     if x.size + w.size > _large[0]:
         array = kernels.linear(x, columns, b)
     else:
-        array = _dot(x, columns)
         try:
+            array = quietly(_dot, x, columns)
             quietly(_add, array, b, array)
-        except RuntimeError:  # the context is entered by another thread
-            array = array + b
+        except RuntimeError:  # the context is entered already
+            array = run_quietly(_dot, x, columns)
+            run_quietly(_add, array, b, array)
     result = new(Tensor)
     result._array = array
     result._output_nr = 0

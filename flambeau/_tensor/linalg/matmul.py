@@ -17,7 +17,7 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
-from ...errstate import quietly
+from ...errstate import quietly, run_quietly
 from ...modes import active_transforms, inference_used, result_modes_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
@@ -165,7 +165,13 @@ def is_fast_mm(x: Any, y: Any) -> bool:
 def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     """The fast path of `mm`."""
     result = new(Tensor)
-    result._array = _dot(x, y) if x.size + y.size <= _large[0] else kernels.mm(x, y)  # BLAS does not warn
+    if x.size + y.size <= _large[0]:
+        try:
+            result._array = quietly(_dot, x, y)
+        except RuntimeError:  # the context is entered already
+            result._array = run_quietly(_dot, x, y)
+    else:
+        result._array = kernels.mm(x, y)
     result._output_nr = 0
     result._grad = result._counter = result._base = result._accumulator = result._node = None
     result._requires_grad = False
@@ -280,7 +286,10 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                         (input._requires_grad or other._requires_grad) and _grad_enabled()) and (
                         0 < x.ndim < 3 and x.shape[-1] == y.shape[0] and x.__class__ is y.__class__ is ndarray):
                     r = _empty(x.shape[:-1], dt)
-                    _dot(x, y, r)  # what the kernel computes; BLAS does not warn
+                    try:
+                        quietly(_dot, x, y, r)  # what the kernel computes
+                    except RuntimeError:
+                        run_quietly(_dot, x, y, r)
                     return fast_wrap(r)
                 kernel = _kernel_for(x, y)
                 if kernel is not None and not (inference_used[0] and _inferring()) and not (

@@ -6,7 +6,7 @@ import warnings
 from math import prod
 from typing import Any
 
-from ...dtypes import C_NAMES
+from ...dtypes import C_NAMES, float32
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
@@ -58,11 +58,28 @@ def _check_bias_type(input: Tensor, bias: Tensor) -> None:
                            "should be the same")
 
 
-def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+def _type_name(x: Tensor) -> str:
+    """The name of a tensor's type in messages."""
+    named = ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long")
+    name = x.dtype.scalar_name
+    return f"torch.{name}Tensor" if name in named else f"CPU{name}Type"
+
+
+def _is_accelerated(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
+    """Whether PyTorch gives a convolution of float32 to oneDNN, which looks at the dtypes first."""
+    return (len(x) == len(w) and x[0] > 1) or groups > 1 or (len(w) > 3 and min(w[-2:]) > 3) or prod(x) > 20480
+
+
+def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, groups: int) -> None:
     fits = weight._array.dtype == input._array.dtype
     if bias is not None and not transposed:
         _check_bias_type(input, bias)
     other = weight if not fits else bias if bias is not None and transposed and weight._array.ndim == 5 else None
+    if input.dtype is float32 and _is_accelerated(input._array.shape, weight._array.shape, groups):
+        for name, x in (("weight", weight), ("bias", bias)):
+            if x is not None and x.dtype is not float32:
+                raise RuntimeError(f"Input type (torch.FloatTensor) and {name} type ({_type_name(x)}) should be the "
+                                   f"same or input should be a MKLDNN tensor and {name} is a dense tensor")
     if other is not None and other._array.dtype != input._array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}")
 
@@ -75,13 +92,13 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    if len(w) != len(x):
-        _raise_rank_error(x, w, params["stride"])
     for sizes, what, least in ((params["padding"], "negative padding", 0),
                                (params["output_padding"], "negative output_padding", 0),
                                (params["stride"], "non-positive stride", 1)):
         if min(sizes) < least:
             raise RuntimeError(f"{what} is not supported")
+    if len(w) != len(x):
+        _raise_rank_error(x, w, params["stride"])
     _check_dilation(params["dilation"])
     if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
@@ -175,7 +192,7 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
         _check_ranks(name, rank, x, w)
     _check_complex(input, weight)
     _check(name, (1, *x) if unbatched else x, w, bias, params)
-    _check_types(input, weight, bias, "transpose" in name)
+    _check_types(input, weight, bias, "transpose" in name, params["groups"])
     if unbatched:
         input = apply(REGISTRY["unsqueeze"], [input], {"dim": 0})
     out = apply(_convolution, [input, weight, bias], params)

@@ -48,7 +48,7 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
         if weight._array.shape != (classes,):
             raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but "
                                f"got weight tensor of shape: {list(weight._array.shape)}")
-        if weight._array.dtype != dtype.numpy:
+        if weight._array.dtype != dtype.numpy and dtype.is_floating_point:  # of others there is no kernel
             raise RuntimeError(f"expected scalar type {dtype.scalar_name} but found {weight.dtype.scalar_name}")
     if n == 4 and t[1:] != shape[2:]:
         if len(t) == 3:
@@ -160,6 +160,9 @@ def _fast_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) 
     return result
 
 
+_SMOOTHING = "label_smoothing must be between 0.0 and 1.0. Got: {:g}"
+
+
 def _div_scalar(x: Tensor, number: float) -> Tensor:
     return apply(REGISTRY["_div_scalar"], [x], {"other": number})
 
@@ -182,8 +185,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
     tensor(1.3863)
     """
     reduction = "mean" if reduction == "elementwise_mean" else reduction
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if isinstance(label_smoothing, np.generic):  # a number, whose dtype does not count
         label_smoothing = label_smoothing.item()
     if input._array.ndim == 0:
@@ -205,8 +206,14 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
         if weight is not None and weight._array.shape != (shape[dim],):
             raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or "
                                f"no classes but got weight tensor of shape: {list(weight._array.shape)}")
+    if label_smoothing <= 0:  # PyTorch does not look at negative ones
+        label_smoothing = 0.0
+    elif not label_smoothing <= 1 and not probabilities:
+        raise RuntimeError(_SMOOTHING.format(label_smoothing))
     logs = layer.functions.log_softmax(input, dim)
     if probabilities:
+        if not label_smoothing <= 1:
+            raise RuntimeError(_SMOOTHING.format(label_smoothing))
         return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)
     loss = nll_loss(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0:

@@ -55,8 +55,9 @@ def _check_channels(input: Tensor, params: dict[str, Tensor | None], training: b
                 raise RuntimeError(f"{name} should contain {channels} elements not {x._array.size}")
         elif name.startswith("running") and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
-    for x in params.values():
-        _check_mixed(input, x)
+    if input.dtype.is_floating_point:  # for others there is no kernel
+        for x in params.values():
+            _check_mixed(input, x)
 
 
 def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:

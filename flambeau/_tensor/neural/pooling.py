@@ -176,7 +176,8 @@ def _single_int(value: Any, name: str, function: str = "max_pool1d") -> int:
         if len(value) != 1:
             raise RuntimeError(f"{function}() {name} must be an int, list of ints or tuple of ints of size 1 but got "
                                f"size {len(value)}" if function == "max_pool1d" else
-                               f"{function}() argument '{name}' should contain one int (got {len(value)})")
+                               f"{function.removesuffix('_with_indices')}() argument '{name}' should contain one int "
+                               f"(got {len(value)})")
         return int(value[0])
     return int(value)
 
@@ -215,10 +216,12 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
     tensor([[1, 2]])
     """
     _check_vectors(input, "max_pool1d")
-    kernel = _single_int(kernel_size, "kernel_size")
-    step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
-    values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
-                              (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
+    name = "max_pool1d_with_indices"
+    kernel = _single_int(kernel_size, "kernel_size", name)
+    step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride", name)
+    pad, dil = _single_int(padding, "padding", name), _single_int(dilation, "dilation", name)
+    values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step), (0, pad), (1, dil),
+                              ceil_mode)
     return _squeezed(values), _squeezed(indices_of_maxima(values, saved))
 
 
@@ -312,6 +315,14 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor
 # ----- avg_pool --------------------------------------------------------------------------
 
 
+def _check_volume(size: tuple[int, ...], kernel: tuple[int, ...]) -> None:
+    """Check that windows fit in a volume without its padding: PyTorch's rule for averages in three dimensions."""
+    if min(kernel) > 0 and min(size) > 0 and any(n < k for n, k in zip(size, kernel, strict=True)):
+        sizes, kernels = (" ".join(f"{prefix}{c}: {n}" for c, n in zip("THW", numbers, strict=True))
+                          for prefix, numbers in (("", size), ("k", kernel)))
+        raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({kernels})")
+
+
 def _avg_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor_override: int | None) -> Tensor:
     kernel = _to_tuple(kernel_size, rank, function, "kernel_size")
@@ -323,6 +334,8 @@ def _avg_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
     if rank == 2 and n < 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got -3)")
     if n in (rank + 1, rank + 2):
+        if rank == 3:
+            _check_volume(x._array.shape[-3:], kernel)
         _check_windows(x._array.shape, kernel, steps, pad, (1,) * rank, bool(ceil_mode))
     _check_planes(x, rank)
     return apply(REGISTRY[f"_avg_pool{rank}d"], [x], {

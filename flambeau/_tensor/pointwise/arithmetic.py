@@ -135,7 +135,7 @@ def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     """`add`, in place."""
     if legacy:
         alpha, other = _legacy(("add", "add_"), other, legacy)
-    if alpha == 1:
+    if alpha == 1 and alpha is not True:
         return _write("add", self, other)
     return _scaled_sum_in_place(self, other, alpha)
 
@@ -206,7 +206,7 @@ def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
         alpha = _factor_of_number("rsub", other, numbers)
     if isinstance(other, np.generic):
         other = other.item()
-    if alpha != 1:
+    if alpha != 1 or alpha is True:
         alpha = _checked_alpha(other, input, alpha)
     if isinstance(other, Tensor):
         if input._array.shape != other._array.shape:

@@ -128,6 +128,10 @@ def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_bloc
 def _moved(self: Tensor, target: devices.device, dtype: Any, memory_format: Any, non_blocking: bool) -> Tensor:
     """A copy on another device."""
     if target is devices.META:
+        if self._requires_grad and grad_mode.get() and self._array.__class__ is np.ndarray and (
+                dtype is None or dtype.is_floating_point or dtype.is_complex):
+            return make_meta(apply(REGISTRY["_to_meta"], [self], {
+                "dtype": dtype or self.dtype, "memory_format": memory_format}))
         return _converted(make_meta(self.detach()), dtype, True, memory_format)  # nothing is copied
     if self._device is devices.META:
         raise NotImplementedError(NO_DATA)

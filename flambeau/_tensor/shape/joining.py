@@ -433,6 +433,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is not None and not isinstance(indexing, str):
         raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type_name(indexing)}")
+    check_tensors(inputs)
     if indexing is None:
         import warnings
 
@@ -448,13 +449,13 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swapped = indexing == "xy" and len(inputs) >= 2
+    if swapped:
+        inputs[0], inputs[1] = inputs[1], inputs[0]
     for x in inputs:
         if x._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
                                f"{stream_text(x)}")
-    swapped = indexing == "xy" and len(inputs) >= 2
-    if swapped:
-        inputs[0], inputs[1] = inputs[1], inputs[0]
     shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in inputs)
     n = len(shape)
     ones = (1,) * n

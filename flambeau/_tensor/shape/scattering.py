@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import resolve
+from ...backends.numpy.indexing import scatter_axis
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...modes import special
@@ -17,6 +18,7 @@ from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
 from ..argument_errors.guards import refused
+from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..creation.constants import full_like
 from ..creation.from_data import finished
@@ -201,9 +203,12 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool, 
 
 def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
                     out: Any) -> Tensor:
-    if isinstance(source, Tensor):
+    if isinstance(source, Tensor) and not ((inplace or out is not None) and grad_mode.get() and (
+            input._requires_grad or source._requires_grad)):  # which is refused
         warn_once(_DEPRECATED_REDUCE)
-    if dim.__class__ is int:
+    if not special[0]:
+        scatter_axis(input._array, index._array, source._array if isinstance(source, Tensor) else None, dim, "scatter")
+    elif dim.__class__ is int:
         wrap_dim(dim, input._array.ndim)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -472,6 +477,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if out is not None:
+        check_records_nothing("aten::nonzero_static", (input,), (out,))
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError("nonzero_static: Expected out tensor to have scalar type Long but got scalar type"
                            f"{out.dtype.scalar_name}")

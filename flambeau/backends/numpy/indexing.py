@@ -110,7 +110,12 @@ def _gather(x: Any, index: Any, dim: int, sparse_grad: bool = False) -> Any:
     return x[_grid(index.shape, axis, index)]
 
 
-def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+def scatter_axis(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+    """Return the axis of `dim` after a check of the dtypes and shapes of a scatter; `source` is None for a number.
+
+    Raises:
+        IndexError, RuntimeError: they do not fit (PyTorch's texts).
+    """
     axis = wrap_dim(dim, x.ndim)
     if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
         raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index")
@@ -150,7 +155,7 @@ def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
 
 def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
     """Return a copy of `x` with `src`, an array or a scalar, written at the index along `dim`."""
-    axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
+    axis = scatter_axis(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
     if src.__class__ is not np.ndarray:
         check_scalar_fits(src, dtypes.of(x.dtype))
     result = _put_by_kernel(x, index, src if src.__class__ is np.ndarray else convert_scalar(src, x.dtype), axis, "set")
@@ -180,7 +185,7 @@ def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include
                 return result
     from ...kernels.scatter import scatter_reduce
 
-    axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
+    axis = scatter_axis(x, index, src if src.__class__ is np.ndarray else None, dim, what)
     if src.__class__ is not np.ndarray:
         check_scalar_fits(src, dtypes.of(x.dtype))
         src = np.broadcast_to(np.asarray(convert_scalar(src, x.dtype)).astype(x.dtype), index.shape)
@@ -622,7 +627,7 @@ def _take(x: Any, index: Any) -> Any:
     if not x.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     _check_flat_range(index, x.size)
-    return np.reshape(x, -1)[index]
+    return np.reshape(x, -1)[np.ascontiguousarray(index) if index.ndim else index]  # the result is row-major
 
 
 def _check_flat_range(index: Any, size: int) -> None:

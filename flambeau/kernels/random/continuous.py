@@ -94,7 +94,9 @@ def dirichlet(engine: Engine, alpha: np.ndarray) -> np.ndarray:
     gammas = np.fmax(gammas, np.finfo(np.float64).tiny)  # rows of zeros have no quotients
     if alpha.size == 0:
         return np.zeros(alpha.shape, alpha.dtype)
-    sums = row_sums(gammas.reshape(-1, alpha.shape[-1])).reshape(*alpha.shape[:-1], 1)
+    sums = row_sums(gammas.reshape(-1, alpha.shape[-1] if alpha.ndim else 1)).reshape(*alpha.shape[:-1], 1)
+    if not alpha.ndim:
+        sums = sums[0]
     with np.errstate(all="ignore"):
         points = (gammas / sums).astype(alpha.dtype)
     bounded: np.ndarray = np.clip(points, kind(np.finfo(kind).tiny), np.nextafter(kind(1), kind(0)))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, SupportsFloat
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
 from ..._tensor.argument_errors.seen_classes import SeenClasses
+from ..._tensor.argument_errors.type_names import type_name
+from ..._tensor.dispatch.apply import apply
 from ..._tensor.fastpath.repeated_calls import launched, repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import bool_, can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...engine.tensor_interface import layer
 from ...modes import active_tracers, dispatch_in_use, forward_levels
+from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import NO_DIFFERENCE
 from ...warning_location import stacklevel_beside_wrappers
 from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
@@ -93,11 +96,14 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     """
     input, target = broadcast_operands(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if not beta >= 0:
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
         return reduce_loss((input - target).abs(), reduction)
-    return fn.smooth_l1_loss(input, target, reduction=check_reduction(reduction), beta=beta)
+    reduction = check_reduction(reduction)
+    if not isinstance(beta, SupportsFloat):
+        raise TypeError(f"smooth_l1_loss(): argument 'beta' (position 4) must be float, not {type_name(beta)}")
+    if not beta >= 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return fn.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
@@ -354,12 +360,13 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
         raise ValueError(reduction + " is not a valid value for reduction")
     _poisson_classes.look((input, target, log_input, full, eps, 0), {})
     try:
-        loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
+        loss = input.exp() - target * input if log_input else (
+            input - target * fn.log(apply(REGISTRY["_add_scalar"], [input], {"other": eps})))
     except AttributeError as error:
         return with_other_object(error, poisson_nll_loss, (input, target))
     if full:
         stirling = target * fn.log(target) - target + 0.5 * fn.log(2 * math.pi * target)
-        loss = loss + stirling.masked_fill(target <= 1, 0)
+        loss = loss.add_(stirling.masked_fill(target <= 1, 0))  # which keeps its dtype
     return reduce_loss(loss, reduction)
 
 

@@ -218,7 +218,8 @@ class _ConvTransposeNd(OwnMethods, _ConvNd, shares=("__init__", "forward")):
         n = self._rank
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), ntuple(padding, n),
+        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n),
+                         tuple(padding) if isinstance(padding, str) else ntuple(padding, n),
                          ntuple(dilation, n), True, ntuple(output_padding, n), groups, bias, padding_mode,
                          device, dtype)
 

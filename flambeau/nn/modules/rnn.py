@@ -12,6 +12,8 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from ...amp.policies import cast
 from ...amp.state import _is_any_autocast_enabled, acts, dtype_of
+from ...dtypes import float32
+from ...warning_location import warn_once
 from .. import init
 from ..recurrent import run_layers
 from ..utils.rnn import PackedSequence
@@ -29,6 +31,9 @@ class _AssignedWeights(NamedTuple):
 
     weights: list[Parameter]
     replaced: list[Parameter]
+
+#: dtypes for which PyTorch looks for an implementation of oneDNN first
+_ACCELERATED = (float32,)
 
 
 class RNNBase(OwnMethods, Module, shares=("forward",)):
@@ -242,6 +247,8 @@ class RNNBase(OwnMethods, Module, shares=("forward",)):
 
     def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
         """Map (L, N, input_size), or packed data, and initial states to outputs and final states."""
+        if self.proj_size and batch_sizes is None and input.numel() and input.dtype in _ACCELERATED:
+            warn_once("LSTM with projections is not supported with oneDNN. Using default implementation.")
         states = hx if self.mode == "LSTM" else (hx,)
         weights = self._flat_weights
         if self.mode == "LSTM" and batch_sizes is None and acts():  # one operator, which runs in autocast's dtype

@@ -34,7 +34,7 @@ def _check_multi_margin(input, target, weight):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if input.dtype in (dtypes.float32, dtypes.float64):
         _check_classes(target)
-        if weight is not None and weight.dtype is not input.dtype:
+        if weight is not None and weight.dtype is not input.dtype and n:
             raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
 
 
@@ -142,12 +142,30 @@ def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
     return _reduce(xp, loss if len(input.shape) == 2 else xp.reshape(loss, ()), reduction)
 
 
-def _multilabel_margin_vjp(xp, g, input, target, reduction):
+@op(nondifferentiable_inputs=("target",), expose=(), node="torch::autograd::NotImplemented")
+def _multilabel_margin_loss_backward(xp, grad_output, input, target, *, reduction):
+    """The gradient by the scores."""
     over, counts = _pair_excess(xp, input, target)
     multiplicity = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)  # (N, t, i): the multiplicity of each pair
     slope = xp.sum(multiplicity, 1) - xp.sum(multiplicity, 2)
-    g = _share_gradient(xp, g, over.shape[0], reduction) / over.shape[1]
+    g = _share_gradient(xp, grad_output, over.shape[0], reduction) / over.shape[1]
     return xp.reshape(xp.reshape(g, (-1, 1)) * slope, input.shape)
 
 
-_multilabel_margin_loss.vjp(input=_multilabel_margin_vjp)
+def _multilabel_margin_jvp(xp, t_input, input, target, reduction):
+    over, counts = _pair_excess(xp, input, target)
+    multiplicity = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)
+    slope = (xp.sum(multiplicity, 1) - xp.sum(multiplicity, 2)) / over.shape[1]
+    t = xp.sum(slope * xp.reshape(t_input, slope.shape), 1)
+    return _reduce(xp, t if len(input.shape) == 2 else xp.reshape(t, ()), reduction)
+
+
+def _refuse_multilabel_derivative(g):
+    raise RuntimeError("derivative for aten::multilabel_margin_loss_backward is not implemented")
+
+
+_multilabel_margin_loss_backward.vjp(grad_output=_refuse_multilabel_derivative, input=_refuse_multilabel_derivative)
+_multilabel_margin_loss.vjp(
+    input=lambda xp, g, input, target, reduction: xp._multilabel_margin_loss_backward(
+        g, input, target, reduction=reduction))
+_multilabel_margin_loss.jvp(_multilabel_margin_jvp)

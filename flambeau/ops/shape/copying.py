@@ -54,6 +54,19 @@ def _to_copy_vmap(xp, batch, input, dtype, memory_format=None):
 _to_copy.vjp(input=lambda g: g)
 
 
+@linear(name="_to_copy", key="_to_meta", node="ToCopyBackward0", expose=(), **_COPY_OPTIONS)
+def to_meta(xp, input, *, dtype, memory_format=None):
+    """`_to_copy` of what becomes a meta tensor, whose gradient has no elements for the input's."""
+    return xp._to_copy(input, dtype=dtype, memory_format=memory_format)
+
+
+def _refuse_gradient_without_data(g):
+    raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+to_meta.vjp(input=_refuse_gradient_without_data)
+
+
 @op(name="copy", key="_copy", node="CopyBackwards", expose=(), **_COPY_OPTIONS)
 def copy(xp, input, src):
     """The result of `input.copy_(src)`: src cast to the input's dtype and broadcast to its shape."""

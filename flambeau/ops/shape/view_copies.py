@@ -115,7 +115,7 @@ def select_scatter(xp, input, src, *, dim, index):
             [0., 0.]])
     """
     return xp.replace_basic_index(input, src, xp.select(input, dim, index).shape,
-                                  index_at(input.shape, dim, index), "select")
+                                  index_at(input.shape, dim, index), "slice")
 
 
 def _zero_at_key(xp, g, key):

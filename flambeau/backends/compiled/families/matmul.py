@@ -136,14 +136,14 @@ def mm(x: ndarray, y: ndarray) -> ndarray:
     """The matmul of two matrices."""
     matmuls = _kernels[0] if _kernels else kernels()
     if matmuls is None:
-        return _dot(x, y)
+        return run_quietly(_dot, x, y)
     key = x.shape, x.strides, y.shape, y.strides, x.itemsize
     dispatch = matmuls.dispatches.get(key) or matmuls.choose(key, x, y)
     budget = dispatch.budget
     budget[0] -= dispatch.work
     if budget[0] < 0:
         matmuls.remeasure(dispatch)
-    return _dot(x, y) if dispatch.plan is None else run_quietly(dispatch.run, x, y)
+    return run_quietly(_dot if dispatch.plan is None else dispatch.run, x, y)
 
 
 def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
@@ -158,7 +158,7 @@ def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
             matmuls.remeasure(dispatch)
         if dispatch.plan is not None:
             return run_quietly(dispatch.run_epilogue, x, y, bias)
-    result = _dot(x, y)
+    result = run_quietly(_dot, x, y)
     return run_quietly(_add, result, bias, result)
 
 
