@@ -17,10 +17,12 @@ class Inputs:
         torch: the library.
         shape: rows and columns of the matrix. Images, sequences and batches have about as many elements.
         grad: whether the leaves require gradients.
+        dtype: the name of the dtype of all floating-point inputs.
     """
 
-    def __init__(self, torch: Any, shape: tuple[int, int], grad: bool) -> None:
+    def __init__(self, torch: Any, shape: tuple[int, int], grad: bool, dtype: str = "float32") -> None:
         self.torch, (self.rows, self.columns), self.grad = torch, shape, grad
+        self.dtype = getattr(torch, dtype)
         self.leaves: list[Any] = []
         total = self.rows * self.columns
         self.side = 4 if total < 4096 else 32 if total < 65536 else 64
@@ -37,7 +39,7 @@ class Inputs:
         return np.random.default_rng([self.rows, self.columns, *name.encode()])
 
     def _leaf(self, array: Any) -> Any:
-        leaf = self.torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)).requires_grad_(self.grad)
+        leaf = self._constant(np.asarray(array, dtype=np.float32)).requires_grad_(self.grad)
         self.leaves.append(leaf)
         return leaf
 
@@ -45,7 +47,8 @@ class Inputs:
         return self._leaf(scale * self._random(name).standard_normal(shape))
 
     def _constant(self, array: Any) -> Any:
-        return self.torch.from_numpy(np.ascontiguousarray(array))
+        tensor = self.torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
     def _integers(self, name: str, most: int, *shape: int) -> Any:
         return self._constant(self._random(name).integers(0, most, shape))

@@ -3,6 +3,7 @@
     python -m benchmarks.operators                          all, as a table in Markdown
     python -m benchmarks.operators cumsum gather            those whose name contains one of these
     python -m benchmarks.operators --group indexing --sizes 4x4 64x64 --json kept.json
+    python -m benchmarks.operators --dtype bfloat16         on inputs of another dtype
     python -m benchmarks.operators --table kept.json        the table of measurements that were kept, with a text above
 
 Each operator of `operator_list` runs on inputs of several sizes, forward under `no_grad`, and forward and backward
@@ -60,8 +61,9 @@ class Differs(AssertionError):
 class Call:
     """A call of an operator of one library: forward, or forward and backward to leaves without gradients."""
 
-    def __init__(self, torch: Any, operator: Operator, shape: tuple[int, int], mode: str) -> None:
-        self.torch, self.operator, self.inputs = torch, operator, Inputs(torch, shape, mode == BOTH)
+    def __init__(self, torch: Any, operator: Operator, shape: tuple[int, int], mode: str,
+                 dtype: str = "float32") -> None:
+        self.torch, self.operator, self.inputs = torch, operator, Inputs(torch, shape, mode == BOTH, dtype)
         torch.manual_seed(0)
         with torch.set_grad_enabled(mode == BOTH):
             self.result = operator(torch, self.inputs)
@@ -99,11 +101,20 @@ class Call:
         """The result and the leaves' gradients, as arrays."""
         self.torch.manual_seed(0)
         result = self.run()
-        found = [result.detach().numpy() if isinstance(result, self.torch.Tensor) else np.asarray(result)]
-        return found + [leaf.grad.numpy() for leaf in self.inputs.leaves if leaf.grad is not None]
+        found = [self.array_of(result) if isinstance(result, self.torch.Tensor) else np.asarray(result)]
+        return found + [self.array_of(leaf.grad) for leaf in self.inputs.leaves if leaf.grad is not None]
+
+    def array_of(self, tensor: Any) -> Any:
+        """A tensor as an array; NumPy has no bfloat16."""
+        tensor = tensor.detach()
+        return (tensor.float() if tensor.dtype == self.torch.bfloat16 else tensor).numpy()
 
 
-def compare(found: Sequence[Any], expected: Sequence[Any]) -> None:
+#: relative differences that rounding explains, by dtype of the inputs
+TOLERANCES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def compare(found: Sequence[Any], expected: Sequence[Any], tolerance: float = TOLERANCES["float32"]) -> None:
     """Raise `Differs` unless all arrays agree up to rounding."""
     if len(found) != len(expected):
         raise Differs(f"{len(found)} results, not {len(expected)}")
@@ -113,7 +124,7 @@ def compare(found: Sequence[Any], expected: Sequence[Any]) -> None:
         theirs = theirs.astype(np.float64)
         size = float(np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs)))
         # a gradient that cancels out is rounding of something of the order of 1
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5 * max(size, 1))
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance / 100 * max(size, 1))
 
 
 def batch_of(run: Callable[[], Any], calls: int, now: Callable[[], float]) -> float:
@@ -131,7 +142,7 @@ def turn(run: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -
 
 
 def times_of(operator: Operator, shape: tuple[int, int], mode: str, *, threads: int,
-             compiled: bool) -> dict[str, float] | None:
+             compiled: bool, dtype: str = "float32") -> dict[str, float] | None:
     """Seconds by peer: the smallest of `BATCHES` batches by turns. None where there is nothing to differentiate.
 
     Raises:
@@ -140,14 +151,14 @@ def times_of(operator: Operator, shape: tuple[int, int], mode: str, *, threads: 
     # the processor time of one thread leaves out what other processes take
     now = time.thread_time if threads == 1 else time.perf_counter
     torch, flambeau = library("torch", threads), library("flambeau", threads)
-    calls = {PYTORCH: Call(torch, operator, shape, mode), EAGER: Call(flambeau, operator, shape, mode)}
+    calls = {PYTORCH: Call(torch, operator, shape, mode, dtype), EAGER: Call(flambeau, operator, shape, mode, dtype)}
     if mode == BOTH and not (calls[EAGER].differentiable and calls[PYTORCH].differentiable):
         return None
     runs = {name: call.run for name, call in calls.items()}
     if compiled:
         runs[COMPILED] = flambeau.compile(calls[EAGER].run)
     with torch.set_grad_enabled(mode == BOTH), flambeau.set_grad_enabled(mode == BOTH):
-        compare(calls[EAGER].observed(), calls[PYTORCH].observed())
+        compare(calls[EAGER].observed(), calls[PYTORCH].observed(), TOLERANCES[dtype])
         sizes, best = {}, {}
         for name, run in runs.items():
             for _ in range(4 if name == COMPILED else 2):  # traced, compiled, and in the caches
@@ -163,8 +174,10 @@ def times_of(operator: Operator, shape: tuple[int, int], mode: str, *, threads: 
 
 
 def measure(names: Sequence[str], *, sizes: Sequence[tuple[int, int]] = SIZES, modes: Sequence[str] = MODES,
-            groups: Sequence[str] = (), threads: int = 1, compiled: bool = False) -> list[Measurement]:
-    """(operator, size, mode, seconds by peer) of each operator, size and mode. Operators that differ are logged."""
+            groups: Sequence[str] = (), threads: int = 1, compiled: bool = False,
+            dtype: str = "float32") -> list[Measurement]:
+    """(operator, size, mode, seconds by peer) of each operator, size and mode. Logged are operators that differ, and
+    those that refuse the dtype."""
     library("torch", threads), library("flambeau", threads)
     timing.freeze_garbage()
     found: list[Measurement] = []
@@ -175,8 +188,10 @@ def measure(names: Sequence[str], *, sizes: Sequence[tuple[int, int]] = SIZES, m
             for shape in sizes:
                 for mode in modes:
                     try:
-                        times = times_of(operator, shape, mode, threads=threads, compiled=compiled)
-                    except AssertionError as error:
+                        times = times_of(operator, shape, mode, threads=threads, compiled=compiled, dtype=dtype)
+                    except (AssertionError, RuntimeError) as error:
+                        if not isinstance(error, AssertionError) and dtype == "float32":
+                            raise
                         log(f"    {name}, {size_of(shape)}, {mode}: {str(error).strip()[:400]}")
                         continue
                     if times is not None:
@@ -251,6 +266,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", default=["{}x{}".format(*shape) for shape in SIZES],
                         metavar="ROWSxCOLUMNS")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=MODES)
+    parser.add_argument("--dtype", choices=TOLERANCES, default="float32", help="of the inputs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--compiled", action="store_true", help="time compiled functions, too")
     parser.add_argument("--json", metavar="FILE", help="write measurements there (-: the output) instead of a table")
@@ -270,7 +286,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     shapes = [(int(rows), int(columns)) for rows, columns in (size.split("x") for size in options.sizes)]
     found = measure(options.names, sizes=shapes, modes=options.modes, groups=options.group, threads=options.threads,
-                    compiled=options.compiled)
+                    compiled=options.compiled, dtype=options.dtype)
     if options.json is None:
         print(operator_table(found))
     elif options.json == "-":
