@@ -126,6 +126,8 @@ class Op:
         #: whether float16 and bfloat16 are computed in float32 (PyTorch's opmath type) and rounded; False where the
         #: operator only moves data
         self.opmath: bool = options.pop("opmath", kind != VIEW)
+        #: whether the derivative formulas only move elements, too, so that gradients of 16 bits are not widened
+        self.moves_gradients: bool = options.pop("moves_gradients", False)
         #: inputs whose scalars are not rounded to float16 or bfloat16 first
         self.unrounded: tuple[str, ...] = options.pop("unrounded", ())
         #: whether several outputs are views of one input, which refuse in-place writes (unbind, split, ...)

@@ -11,6 +11,8 @@ import numpy as np
 
 from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
+from ...backends.compiled import fill
+from ...backends.compiled.thresholds import FILLS
 from ...backends.elementless_array import without_elements
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar, writable
 from ...backends.sparse_array import not_implemented
@@ -176,9 +178,12 @@ def fill_new(array: np.ndarray, value: Any, d: dtype_type) -> None:
     kind = value.__class__
     if (kind is int or kind is float) and -_WHOLE <= value <= _WHOLE and (
             d is dtypes.float32 or d is dtypes.float64 or (d is dtypes.int64 and kind is int)):
-        array.fill(value)
+        if array.size <= FILLS[0]:
+            array.fill(value)
+        else:
+            fill(array, value)
     else:
-        array[...] = scalar_array(value, d)
+        fill(array, scalar_array(value, d))
 
 
 def _typed_scalar(value: Any, d: dtype_type) -> np.ndarray:

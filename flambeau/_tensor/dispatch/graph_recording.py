@@ -285,7 +285,7 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -
     if unlike_shape:
         shapes = tuple(x._array.shape if isinstance(x, Tensor) else () for x in inputs)
     types = tuple(x._array.dtype if isinstance(x, Tensor) else dtype for x in inputs)
-    return shapes, types, is_complex and op.holomorphic, is_narrow
+    return shapes, types, is_complex and op.holomorphic, is_narrow and (is_complex or not op.moves_gradients)
 
 
 def record_unary(out: Tensor, edge: Node | None, number: int, op: Op, plan: BackwardPlan, consts: tuple[Any, ...],

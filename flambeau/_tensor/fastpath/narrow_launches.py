@@ -13,6 +13,7 @@ from ...backends.compiled.families.casting import cast_launch
 from ...backends.compiled.narrow_kernels import NARROW_KERNELS
 from ...backends.compiled.thresholds import threshold_of
 from ...errstate import run_in_quiet
+from ...ir.decompositions.composites import narrow_programs
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
 from .launch_makers import launch_of
@@ -37,6 +38,11 @@ def narrow_launch(op: Op, operands: list[Any], params: dict[str, Any], values: d
     by_kernel = NARROW_KERNELS.get(op.name)
     if by_kernel is not None and run_in_quiet(by_kernel, (operands, params)) is not None:
         return None
+    programs = narrow_programs(op)
+    if programs is not None:
+        launch = run_in_quiet(programs.launch, (operands, params))
+        if launch is not None:
+            return launch
     if op.n_outputs == 1 and all(x.__class__ is not ndarray or (x.flags.c_contiguous and x.size) for x in operands):
         launch = _between_casts(op, operands, values, conversion)
         if launch is not None:

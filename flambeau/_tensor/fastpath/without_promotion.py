@@ -19,6 +19,7 @@ from ...backends.compiled.narrow_kernels import NARROW_KERNELS
 from ...backends.compiled.thresholds import LARGE_SEEN, NARROW_CASTS, threshold_of
 from ...engine.grad_mode import grad_mode, inference
 from ...errstate import quietly
+from ...ir.decompositions.composites import narrow_programs
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen, noted
 from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
@@ -135,7 +136,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
     is_row_major, follows = op.name in ROW_MAJOR, follows_inputs(op)
     conversions: dict[tuple[Any, ...], _Conversion | None] = {}
-    narrow_kernel = NARROW_KERNELS.get(op.name)
+    narrow_kernel = NARROW_KERNELS.get(op.name) or narrow_programs(op)
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         values: list[Any] = []

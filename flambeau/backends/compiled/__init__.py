@@ -25,6 +25,7 @@ from ..elementless_array import ElementlessArray, elements_of
 from .thresholds import (
     CONCATENATIONS,
     COPIES,
+    FILLS,
     FOURIER,
     GRID_SAMPLES,
     LARGE_SEEN,
@@ -301,6 +302,15 @@ def copy(to: np.ndarray, source: Any) -> None:
         to[...] = source if source.__class__ is ndarray else elements_of(resolve(source))
 
 
+def fill(to: np.ndarray, value: Any) -> None:
+    """Set all elements of an array to a scalar, which NumPy converts, or to a 0-d array of its dtype."""
+    if to.size > FILLS[0] and (LARGE_SEEN[0] or to.size > COPIES[0]):
+        kernels = copy_kernels()
+        if kernels is not None and kernels.copy(to, np.asarray(value, to.dtype)):
+            return
+    to[...] = value
+
+
 def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
     """Whether a copy permutes elements: the innermost strides differ."""
     strides = getattr(source, "strides", None)
@@ -346,7 +356,7 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 
 __all__ = ["SMALL_CALLS_BEFORE_KERNELS", "bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy",
-           "copy_kernels", "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels",
+           "copy_kernels", "copy_with_layout", "enable_kernels", "fill", "fourier_kernels", "grid_sampling_kernels",
            "indexing_kernels", "new_copy", "next_small_call", "recurrent_kernels", "reduce_arrays",
            "resampling_kernels", "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows",
            "sparse_kernels", "sum_rows",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from . import bfloat16_products, reduce_arrays
 from .thresholds import NARROW_CASTS
@@ -42,8 +44,28 @@ def _sum(values: Sequence[Any], params: dict[str, Any]) -> Any:
     return None if sums is None else dtypes.cast(sums[0], dtypes.BFLOAT16)
 
 
+def _nll_loss(values: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The loss of a matrix without weights: only the elements of the targets are widened."""
+    x, target, weight = values
+    if x.dtype not in dtypes.NARROW or x.ndim != 2 or weight is not None or target.shape != x.shape[:1] or (
+            x.size <= NARROW_CASTS[0] or not x.flags.c_contiguous):
+        return None
+    ignored = target == params["ignore_index"]
+    rows, classes = x.shape
+    if np.logical_or.reduce(((target < 0) | (target >= classes)) & ~ignored):
+        return None
+    positions = np.arange(0, rows * classes, classes)
+    positions += np.where(ignored, 0, target)
+    losses = -dtypes.widen(x.reshape(-1).view(np.uint16)[positions].view(x.dtype))
+    losses[ignored] = 0
+    if params["reduction"] != "none":
+        total = np.add.reduce(losses)
+        losses = np.asarray(total / np.float32(rows - np.count_nonzero(ignored)) if params["reduction"] == "mean" else total)
+    return dtypes.cast(losses, x.dtype)
+
+
 NARROW_KERNELS: dict[str, Callable[[Sequence[Any], dict[str, Any]], Any]] = {
-    "mm": _mm, "bmm": _bmm, "addmm": _addmm, "sum": _sum}
+    "mm": _mm, "bmm": _bmm, "addmm": _addmm, "sum": _sum, "_nll_loss": _nll_loss}
 #: operators whose gradients, of this input and those after it, are products, scaled by 1 or by a factor
 PRODUCT_RULES = {"mm": 0, "bmm": 0, "addmm": 1}
 

@@ -47,6 +47,8 @@ OPTIMIZER_UPDATES = _THRESHOLDS["optimizer updates"] = [2048]
 FLOAT32_UPDATES = _THRESHOLDS["float32 updates"] = [2048]
 #: copies and fills: NumPy reaches the memory bandwidth of one thread
 COPIES = _THRESHOLDS["copies"] = [131072]
+#: fills: NumPy writes 16 bytes at a time
+FILLS = _THRESHOLDS["fills"] = [16384]
 #: concatenations: threads win where the result is large
 CONCATENATIONS = _THRESHOLDS["concatenations"] = [3 << 17]
 #: copies that permute elements
@@ -157,8 +159,8 @@ def resume_kernels() -> None:
 if _override:
     set_thresholds(int(_override))
 
-__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "GRID_SAMPLES",
-           "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
+__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FILLS", "FLOAT32_UPDATES", "FOURIER",
+           "GRID_SAMPLES", "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
            "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "RESAMPLING", "SCANS", "SINGLE_USE",
            "SMALL_KERNELS", "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "allow_small_kernels",
            "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds",

@@ -189,6 +189,10 @@ def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include
     if src.__class__ is not np.ndarray:
         check_scalar_fits(src, dtypes.of(x.dtype))
         src = np.broadcast_to(np.asarray(convert_scalar(src, x.dtype)).astype(x.dtype), index.shape)
+    if reduce == "sum" and include_self and x.dtype in dtypes.NARROW and index.size > INDEXING[0]:
+        wide = _put_by_kernel(dtypes.widen(x), index, dtypes.widen(src), axis, "add")
+        if wide is not None:
+            return dtypes.cast(wide, x.dtype)
     result = _put_by_kernel(x, index, src, axis, "add") if reduce == "sum" and include_self else None
     if result is not None:
         return result
@@ -324,6 +328,8 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
         wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
         source = dtypes.cast(wide * alpha, x.dtype)
     kernels = _kernels_for(source.size, index) if x.ndim and source.ndim else None
+    if kernels is not None and x.dtype in dtypes.NARROW:  # added in float32, rounded once
+        return dtypes.cast(_index_add(dtypes.widen(x), index, dtypes.widen(source), dim), x.dtype)
     if kernels is not None:
         result = kernels.put(x, kernels.index_along(index, axis, x.ndim), source, axis, "add")
         if result is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import BFLOAT16
 from ...shapes import wrap_dim
 from ..compiled import concat_kernels, empty_array
 from ..compiled.thresholds import CONCATENATIONS
@@ -15,6 +16,8 @@ from ..compiled.thresholds import CONCATENATIONS
 
 def concatenate_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Concatenate arrays; large ones are copied by threads."""
+    if all([a.__class__ is np.ndarray and a.dtype is BFLOAT16 for a in arrays]):  # which NumPy copies one by one
+        return concatenate_arrays([a.view(np.uint16) for a in arrays], axis).view(BFLOAT16)
     size = sum([a.size for a in arrays])
     copier = concat_kernels(size, len(arrays)) if size > CONCATENATIONS[0] else None
     if copier is None or not _can_concatenate(arrays, axis):

@@ -7,6 +7,7 @@ A tensor's storage is the array that owns its memory (`owner`); every view is a 
 from __future__ import annotations
 
 import ctypes
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -236,7 +237,12 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "V":
         if dtype == dtypes.COMPLEX32:
             return dtypes.cast(np.asarray(value), dtype)
-        return dtypes.cast(np.asarray(value.real, np.float32), dtype)
+        single = np.asarray(value.real, np.float32)
+        if dtype is dtypes.BFLOAT16:
+            bits = int(single.view(np.uint32))
+            rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+            return np.asarray(rounded if single == single else 0x7FC0, np.uint16).view(dtype)
+        return dtypes.cast(single, dtype)
     if isinstance(value, complex) and dtype.kind != "c":
         value = value.real if dtype.kind != "b" else bool(value)
     if dtype.kind in "iu" and isinstance(value, (int, float)):
@@ -302,6 +308,18 @@ def _zeros(size: Any, dtype: Any) -> Any:
 
 def _ones_like(x: Any) -> Any:
     return np.ones_like(x) if x.dtype.kind != "V" else _full_like(x, 1.0)
+
+
+def moving_bits(primitive: Any) -> Any:
+    """A primitive that only moves elements of its first argument: bfloat16, which NumPy moves one by one, as integers."""
+
+    @wraps(primitive)
+    def move(x: Any, *args: Any, **params: Any) -> Any:
+        if x.__class__ is ndarray and x.dtype is dtypes.BFLOAT16:
+            return primitive(x.view(np.uint16), *args, **params).view(dtypes.BFLOAT16)
+        return primitive(x, *args, **params)
+
+    return move
 
 
 PRIMITIVES = {

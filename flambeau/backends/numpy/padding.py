@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import copy, empty_array, new_copy
+from .memory import moving_bits
 
 Key = tuple[slice, ...]
 
@@ -91,4 +92,4 @@ def _border_pad_backward(x: Any, size: tuple[int, ...], pad: tuple[int, ...], mo
     return new_copy(full[_inside(size, widths)])
 
 
-PRIMITIVES = {"border_pad": _border_pad, "border_pad_backward": _border_pad_backward}
+PRIMITIVES = {"border_pad": moving_bits(_border_pad), "border_pad_backward": _border_pad_backward}

@@ -14,7 +14,7 @@ from ...kernels.memory_format import noted
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import copy, copy_kernels, empty_array, new_copy
 from ..compiled.thresholds import CONCATENATIONS, COPIES
-from .memory import convert_scalar, copy_as
+from .memory import convert_scalar, copy_as, moving_bits
 
 #: of NumPy's arrays
 _MOST_DIMS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
@@ -163,14 +163,15 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         return copy_as(x[tuple(source)])
     kernels = copy_kernels() if prod(shape) > COPIES[0] else None
     out = empty_array(shape, x.dtype)
+    value = convert_scalar(value, x.dtype)
     if kernels is None or not x.size:
-        out.fill(convert_scalar(value, x.dtype))
+        out.fill(value)
         if x.size:
             out[tuple(target)] = x[tuple(source)]
         return out
     copy(out[tuple(target)], x[tuple(source)])
     for border in _border_slabs(target, shape):
-        out[border] = convert_scalar(value, x.dtype)
+        out[border] = value
     return out
 
 
@@ -185,6 +186,6 @@ def _border_slabs(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tupl
 
 
 PRIMITIVES = {
-    "flip": _flip, "roll": _roll, "rot90": _rot90, "tril": _tril, "triu": _triu, "repeat": _repeat,
-    "constant_pad": _constant_pad,
+    "flip": _flip, "roll": _roll, "rot90": _rot90, "tril": moving_bits(_tril), "triu": moving_bits(_triu),
+    "repeat": moving_bits(_repeat), "constant_pad": _constant_pad,
 }

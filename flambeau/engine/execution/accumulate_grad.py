@@ -11,7 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView
 from ...backends.compiled import copy_with_layout, new_copy
-from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.compiled.thresholds import LARGE_SEEN, PERMUTED_COPIES
 from ...backends.elementless_array import ElementlessArray
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
@@ -35,9 +35,21 @@ def _references(box: list[Any]) -> int:
     return sys.getrefcount(g)
 
 
+def _references_to_base(view: np.ndarray) -> int:
+    return sys.getrefcount(view.base)
+
+
 # The reference count of an array to which only a box refers, in this Python. Without the global interpreter
 # lock a count is not reliable: -1 means that the array is always copied.
 _SOLE_REFERENCE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
+# The same of an array to which only a view refers.
+_SOLE_VIEW = _references_to_base(np.empty(1).reshape(1, 1)) if _SOLE_REFERENCE > 0 else -1
+
+
+def _is_all_of_its_base(g: np.ndarray) -> bool:
+    """Whether an array is a view of all of an array that nothing else refers to."""
+    return (g.base.__class__ is np.ndarray and sys.getrefcount(g.base) <= _SOLE_VIEW and g.base.flags.owndata
+            and g.base.nbytes == g.nbytes)
 
 
 def add_arrays(a: Any, b: Any) -> Any:
@@ -190,6 +202,11 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                         and g.flags.owndata and g.flags.writeable and (
                             g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
                             or not keeps_layout())):
+                    array = g
+                elif (g.base is not None and g.size > PERMUTED_COPIES[0]
+                        and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and _is_all_of_its_base(g)
+                        and g.flags.writeable and (
+                            _has_gradient_layout(g, variable._array) or not keeps_layout())):
                     array = g
                 elif is_dense(variable._array):
                     array = copy_with_layout(g, variable._array)

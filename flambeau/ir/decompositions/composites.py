@@ -8,7 +8,7 @@ traces its declaration over IR values once per shapes and parameters, and runs t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from ...backends.compiled import SMALL_CALLS_BEFORE_KERNELS, enable_kernels, nex
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.special_functions import ROUNDED
-from ...dtypes import float32, float64
+from ...dtypes import bfloat16, float16, float32, float64
+from ...dtypes import dtype as dtype_type
 from ...errstate import run_quietly
-from ...ops.declare import REGISTRY
+from ...ops.declare import REGISTRY, Op
 from ...runtime import debug_output
 from ..unsupported import Unsupported
 from .attention_blocks import by_blocks
@@ -54,6 +55,8 @@ _CONVERTING = frozenset(("softmax", "log_softmax"))
 #: the same for declarations whose transcendental functions alone are computed in float64
 _ROUNDED = frozenset(("glu",))
 IN_DOUBLE = 1024
+#: those that only move elements, and so are given float16 and bfloat16
+_MOVING = frozenset(("tril", "triu"))
 #: the position of batch norm's argument `training`; with running averages it is computed in float32
 _TRAINING = 5
 #: the most cached programs of one primitive
@@ -127,6 +130,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
     in_double, reduced, converting = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE, name in _CONVERTING
     has_small, of_one_array = in_double or reduced, name in _OF_ONE_ARRAY
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
+    by_narrow = narrow_programs(REGISTRY[name]) if name in _MOVING else None
     rounded = name in _ROUNDED
     launches = ProgramCache(f"operator {name} in double", (
         lambda xp: partial(REGISTRY[name].forward, _Rounded(xp))) if rounded else (
@@ -161,6 +165,10 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             result = programs.run(args, params)
             if result is not NO_RESULT:
                 return match_layout(result, x) if is_attention else result
+        if by_narrow is not None:
+            result = by_narrow(args, params)
+            if result is not None:
+                return result
         return fallback(*args, **params)
 
     def launch(args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
@@ -236,12 +244,13 @@ class ProgramCache:
     Args:
         title: its name in debug output.
         declaration: a function from a namespace to the declaration.
+        widens: whether the declaration itself converts float16 and bfloat16.
     """
 
-    __slots__ = ("declaration", "polymorphic", "programs", "title")
+    __slots__ = ("declaration", "polymorphic", "programs", "title", "widens")
 
-    def __init__(self, title: str, declaration: Declaration) -> None:
-        self.title, self.declaration = title, declaration
+    def __init__(self, title: str, declaration: Declaration, widens: bool = False) -> None:
+        self.title, self.declaration, self.widens = title, declaration, widens
         self.programs: dict[Any, _CachedProgram | None] = {}
         # by shape signature: the number of programs planned so far, or the polymorphic program (None if there is none)
         self.polymorphic: dict[Any, int | PolymorphicProgram | None] = {}
@@ -327,7 +336,7 @@ class ProgramCache:
                arrays: Sequence[np.ndarray]) -> _CachedProgram | None:
         """Build the program of these arguments, by a polymorphic program if the signature has one."""
         if debug_output.is_enabled("ir", "kernels", "llvm", "asm"):  # polymorphic programs have no schedule to show
-            return _plan_program(self.title, self.declaration, args, params)
+            return _plan_program(self.title, self.declaration, args, params, self.widens)
         from ..shapes.symbolic_shapes import shape_signature
 
         static = _static_key([*args, *params.values()])
@@ -346,11 +355,11 @@ class ProgramCache:
                 from ..shapes.polymorphic_programs import build_polymorphic_program
 
                 symbolic = self.polymorphic[key] = build_polymorphic_program(self.title, self.declaration, args, params,
-                                                                             signature)
+                                                                             signature, self.widens)
             if symbolic is not None:
                 return _CachedProgram(symbolic.program(signature.extents), symbolic.result, symbolic.list_outputs,
                                       symbolic.arrays)
-        return _plan_program(self.title, self.declaration, args, params)
+        return _plan_program(self.title, self.declaration, args, params, self.widens)
 
 
 def _static_key(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -385,20 +394,81 @@ def _key(values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, list[np.nd
 
 
 def _plan_program(title: str, declaration: Declaration, args: Sequence[Any],
-                  params: dict[str, Any]) -> _CachedProgram | None:
+                  params: dict[str, Any], widens: bool) -> _CachedProgram | None:
     from ...runtime import compilation
     from ..debug_output import report
     from ..lowering.tracing import trace_declaration
     from ..schedule.program import Program
 
     try:
-        graph, targets, result, list_outputs, count = trace_declaration(title, declaration, args, params)
+        graph, targets, result, list_outputs, count = trace_declaration(
+            title, declaration, args, params, widens)
         since = compilation.library_count()
         program = Program(graph, targets, graph.conditions)
         report(program, title, since)
         return _CachedProgram(program, result, list_outputs, count)
     except Unsupported:
         return None
+
+
+def between_casts(title: str, declaration: Declaration, narrow: dtype_type) -> ProgramCache:
+    """The programs of a declaration on operands of 16 bits, which are widened, and whose float32 results are rounded.
+
+    Args:
+        narrow: float16 or bfloat16.
+    """
+
+    def with_casts(xp: Any) -> Callable[..., Any]:
+        function = declaration(xp)
+        widened, rounded = partial(_cast, xp, narrow.numpy, float32), partial(_cast, xp, F32, narrow)
+
+        def call(*args: Any, **params: Any) -> Any:
+            result = function(*map(widened, args), **params)
+            return tuple(map(rounded, result)) if isinstance(result, (tuple, list)) else rounded(result)
+
+        return call
+
+    return ProgramCache(f"{title} of {narrow.name}", with_casts, widens=True)
+
+
+#: the names of operators whose programs read 16 bits, and the number of elements from which they are faster
+_NARROW: dict[str, int] = dict.fromkeys((
+    "softmax", "log_softmax", "_safe_softmax", "_layer_norm", "_rms_norm", "_batch_norm", "_group_norm", "logsumexp", "var",
+    "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "mean", "amax", "amin", "mse_loss", "smooth_l1_loss",
+    "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "glu", "tril", "triu"), 4096)
+
+
+@cache
+def narrow_programs(op: Op) -> Any:
+    """The function of an operator's operands, those of 16 bits not widened, and parameters that runs its program.
+
+    It returns None where there is no program; `launch` takes the same, and returns the function of the arrays among the
+    operands that runs the program in one call, or None. None: the operator has none.
+    """
+    least = _NARROW.get(op.name)
+    if least is None:
+        return None
+    caches = {each.numpy: between_casts(f"operator {op.name}", (
+        lambda xp: partial(op.forward, xp) if op.takes_xp else op.forward), each) for each in (float16, bfloat16)}
+
+    def programs_of(values: Sequence[Any]) -> ProgramCache | None:
+        x = values[0]
+        if x.__class__ is not np.ndarray or x.size < least or x.size <= SIZES[0] or x.dtype not in caches or (
+                any(map(_is_noncontiguous, values)) or not codegen.available()):
+            return None
+        return caches[x.dtype]
+
+    def run(values: Sequence[Any], params: dict[str, Any]) -> Any:
+        programs = programs_of(values)
+        result = NO_RESULT if programs is None else programs.run(values, params)
+        return None if result is NO_RESULT else result
+
+    def launch(values: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+        programs = programs_of(values)
+        return None if programs is None else programs.launch(values, params)
+
+    run.launch = launch  # type: ignore[attr-defined]
+    return run
 
 
 def match_layout(result: np.ndarray, like: np.ndarray) -> np.ndarray:

@@ -34,13 +34,14 @@ class TracedDeclaration(NamedTuple):
     arrays: int
 
 
-def trace_declaration(title: str, declaration: Declaration, args: Sequence[Any],
-                      params: dict[str, Any]) -> TracedDeclaration:
+def trace_declaration(title: str, declaration: Declaration, args: Sequence[Any], params: dict[str, Any],
+                      widens: bool = False) -> TracedDeclaration:
     """Trace a declaration over values that stand for arrays.
 
     Args:
         title: its name in debug output and errors.
         args, params: the arguments of a call with arrays.
+        widens: whether the declaration itself converts float16 and bfloat16.
 
     Raises:
         Unsupported: it needs something that IR values do not have.
@@ -52,7 +53,7 @@ def trace_declaration(title: str, declaration: Declaration, args: Sequence[Any],
     def value_of(x: Any) -> Any:
         nonlocal count
         if x.__class__ is np.ndarray:
-            if x.dtype in NARROW:
+            if x.dtype in NARROW and not widens:
                 raise Unsupported(f"{title} of {x.dtype}")
             count += 1
             return view_as_array(graph, input_for_array(graph, x, count - 1), x)

@@ -34,11 +34,11 @@ class PolymorphicProgram(NamedTuple):
 
 
 def build_polymorphic_program(title: str, declaration: Declaration, args: Sequence[Any], params: dict[str, Any],
-                              signature: ShapeSignature) -> PolymorphicProgram | None:
+                              signature: ShapeSignature, widens: bool = False) -> PolymorphicProgram | None:
     """Build the polymorphic program of a declaration; None where the shapes cannot be symbolic.
 
     Args:
-        title, declaration: as `tracing.trace_declaration` takes them.
+        title, declaration, widens: as `tracing.trace_declaration` takes them.
         args, params: the arguments of a call; arrays of other extents replace the arrays among them.
         signature: the signature of the arrays.
     """
@@ -54,7 +54,7 @@ def build_polymorphic_program(title: str, declaration: Declaration, args: Sequen
 
         values = [replace(x) for x in (*args, *params.values())]
         traced = trace_declaration(title, declaration, values[:len(args)],
-                                   dict(zip(params, values[len(args):], strict=True)))
+                                   dict(zip(params, values[len(args):], strict=True)), widens)
         traces.append(traced)
         return Schedule(traced.graph, traced.targets, traced.graph.conditions)
 

@@ -60,7 +60,7 @@ def vmap_over_all(name, several=True):
     return rule
 
 
-@linear(batching_rule="reduce", saved="dim[] keepdim self_sym_sizes")
+@linear(batching_rule="reduce", saved="dim[] keepdim self_sym_sizes", moves_gradients=True)
 def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum of the elements over the dimensions `dim` (all if None).
 
@@ -81,7 +81,7 @@ sum.vjp(input=lambda xp, g, input_shape, dim, keepdim: xp._expand_reduced(
     g, size=input_shape, dim=dim, keepdim=keepdim))
 
 
-@linear(name="sum", key="_sum_all", node="SumBackward0", expose=())
+@linear(name="sum", key="_sum_all", node="SumBackward0", expose=(), moves_gradients=True)
 def sum_all(xp, input, *, dtype=None):
     """The sum of all elements."""
     return xp.sum(input, None, False, dtype)

@@ -7,7 +7,7 @@ from ..declare import linear, op
 _COPY_OPTIONS = {"opmath": False, "holomorphic": False, "batching_rule": "trailing"}
 
 
-@linear(expose=("torch", "method"), **_COPY_OPTIONS)
+@linear(expose=("torch", "method"), moves_gradients=True, **_COPY_OPTIONS)
 def clone(xp, input, *, memory_format=None):
     """A copy of the input, differentiable.
 

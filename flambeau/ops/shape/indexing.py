@@ -300,7 +300,7 @@ index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))
 
 
-@op(name="index_fill", key="_index_fill_scalar", expose=(), **INDEX_OPTIONS)
+@op(name="index_fill", key="_index_fill_scalar", expose=(), moves_gradients=True, **INDEX_OPTIONS)
 def index_fill_scalar(xp, input, index, *, dim, value):
     """The input with the slices of `dim` at a vector of indices filled with a scalar."""
     return xp.index_fill(input, index, value, dim)

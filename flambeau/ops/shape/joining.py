@@ -7,7 +7,7 @@ from math import prod
 from ...shapes import wrap_dim
 from ..declare import composite, linear
 
-_DATA_MOVEMENT = {"opmath": False, "holomorphic": False}
+_DATA_MOVEMENT = {"opmath": False, "moves_gradients": True, "holomorphic": False}
 
 
 @linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), disjoint_out=True, **_DATA_MOVEMENT)
@@ -123,7 +123,7 @@ def _repeat_vjp(xp, g, input_shape, repeats):
     return xp.reshape(summed, input_shape)
 
 
-repeat.opmath = True
+repeat.moves_gradients = False  # they add the gradients of all copies
 repeat.vjp(input=_repeat_vjp)
 
 
@@ -307,7 +307,7 @@ def _declare_padding(name: str, dims: int, mode: str) -> None:
     forward.__doc__ = f"Padding of the last {dims} dimensions, mode {mode!r}."
     forward.__name__ = f"_{name}_pad{dims}d"
     node = f"{name.capitalize()}Pad{dims}DBackward0"
-    pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=(),
+    pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=(), opmath=False,
                  batching_rule="trailing")
 
     def backward(xp, input, like, *, padding):

@@ -122,6 +122,7 @@ def _zero_at_key(xp, g, key):
     return g - xp._embed(xp._basic_index(g, key=key), size=g.shape, key=key)
 
 
+select_scatter.moves_gradients = False  # they subtract
 select_scatter.vjp(
     input=lambda xp, g, input_shape, dim, index: _zero_at_key(xp, g, index_at(input_shape, dim, index)),
     src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=index_at(input_shape, dim, index)))
@@ -139,6 +140,7 @@ def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
                            index_at(input.shape, dim, slice_bounds(input.shape, dim, start, end, step)), "slice")
 
 
+slice_scatter.moves_gradients = False
 slice_scatter.vjp(
     input=lambda xp, g, input_shape, dim, start, end, step: _zero_at_key(
         xp, g, index_at(input_shape, dim, slice_bounds(input_shape, dim, start, end, step))),
@@ -158,6 +160,7 @@ def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
     return xp.replace_diagonal(input, src, offset, dim1, dim2)
 
 
+diagonal_scatter.moves_gradients = False
 diagonal_scatter.vjp(
     input=lambda xp, g, offset, dim1, dim2: g - xp._embed_diagonal(
         xp.diagonal(g, offset=offset, dim1=dim1, dim2=dim2), size=g.shape, offset=offset, dim1=dim1, dim2=dim2),

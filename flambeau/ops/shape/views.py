@@ -10,13 +10,13 @@ from typing import Any
 
 from ..declare import REGISTRY, Op, composite, linear, view
 
-VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False}  # data movement: nothing to conjugate
+VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False, "moves_gradients": True}  # data movement: nothing to conjugate
 
 
 # ----- parts of a tensor ------------------------------------------------------------------
 
 
-@linear(name="_embed", expose=(), opmath=False, holomorphic=False)
+@linear(name="_embed", expose=(), opmath=False, **VIEW_OPTIONS)
 def _embed(xp, input, *, size, key):
     """Zeros of shape `size` with the input at the basic index `key`."""
     return xp.embed(input, size, key)
@@ -27,7 +27,7 @@ _embed.vmap(lambda xp, batch, input, size, key: xp._embed(
 _embed.vjp(input=lambda xp, g, key: xp._basic_index(g, key=key))
 
 
-@linear(name="_basic_index", expose=(), opmath=False, holomorphic=False)
+@linear(name="_basic_index", expose=(), opmath=False, **VIEW_OPTIONS)
 def _basic_index(xp, input, *, key):
     """The part of the input at the basic index `key`."""
     return input[key]
@@ -37,7 +37,7 @@ _basic_index.vmap(lambda xp, batch, input, key: xp._basic_index(input, key=(slic
 _basic_index.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_shape, key=key))
 
 
-@linear(name="_embed_diagonal", expose=(), opmath=False, holomorphic=False)
+@linear(name="_embed_diagonal", expose=(), opmath=False, **VIEW_OPTIONS)
 def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
     """Zeros of shape `size` with the input on a diagonal, the transpose of `diagonal`."""
     return xp.embed_diagonal(input, size, offset, dim1, dim2)
@@ -214,6 +214,7 @@ def expand(xp, input, *, size, implicit=False):
     return xp.expand(input, size)
 
 
+expand.moves_gradients = False
 expand.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
@@ -230,6 +231,7 @@ def broadcast_to(xp, input, *, size):
 
 broadcast_to.batching_rule = expand.batching_rule
 broadcast_to.node = "ExpandBackward0"
+broadcast_to.moves_gradients = False
 broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 
@@ -351,6 +353,7 @@ def _unfold_vmap(xp, batch, input, dimension, size, step):
     return xp.select(xp.unfold(xp.unsqueeze(input, k), k, size, step), k, 0)
 
 
+unfold.moves_gradients = False  # they add where windows overlap
 unfold.vmap(_unfold_vmap)
 unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_windows(
     g, size=input_shape, dimension=dimension, window=size, step=step))
@@ -363,6 +366,7 @@ def as_strided(xp, input, *, size, stride, storage_offset, geometry):
     return xp.strided_view(input, size, stride, storage_offset)
 
 
+as_strided.moves_gradients = False
 as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry) if 0 not in geometry.shape else
                xp.zeros(geometry.base_shape, dtype=g.dtype))
 
