@@ -60,7 +60,8 @@ def _nll_loss(values: Sequence[Any], params: dict[str, Any]) -> Any:
     losses[ignored] = 0
     if params["reduction"] != "none":
         total = np.add.reduce(losses)
-        losses = np.asarray(total / np.float32(rows - np.count_nonzero(ignored)) if params["reduction"] == "mean" else total)
+        counted = np.float32(rows - np.count_nonzero(ignored) if params["reduction"] == "mean" else 1)
+        losses = np.asarray(total / counted)
     return dtypes.cast(losses, x.dtype)
 
 

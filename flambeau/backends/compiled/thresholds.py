@@ -159,9 +159,8 @@ def resume_kernels() -> None:
 if _override:
     set_thresholds(int(_override))
 
-__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FILLS", "FLOAT32_UPDATES", "FOURIER",
-           "GRID_SAMPLES", "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
+__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FILLS", "FLOAT32_UPDATES", "FOURIER", "GRID_SAMPLES",
+           "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
            "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "RESAMPLING", "SCANS", "SINGLE_USE",
            "SMALL_KERNELS", "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "allow_small_kernels",
-           "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds",
-           "threshold_of"]
+           "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]

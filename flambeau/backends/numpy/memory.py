@@ -311,7 +311,7 @@ def _ones_like(x: Any) -> Any:
 
 
 def moving_bits(primitive: Any) -> Any:
-    """A primitive that only moves elements of its first argument: bfloat16, which NumPy moves one by one, as integers."""
+    """A primitive that only moves elements of its first argument: bfloat16, which NumPy moves singly, as integers."""
 
     @wraps(primitive)
     def move(x: Any, *args: Any, **params: Any) -> Any:

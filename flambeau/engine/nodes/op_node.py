@@ -14,7 +14,6 @@ from ...backends.compiled.narrow_kernels import PRODUCT_RULES, multiplies_bfloat
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, as_array
 from ...errstate import run_in_quiet
-from ...ir.decompositions.gradient_rules import narrow_gradients
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
 from ...ops.declare import Op
 from ..grad_mode import grad_mode
@@ -235,6 +234,8 @@ class OpNode(Node):
             if fix is not None:
                 if not tensors and fix[3]:
                     if LARGE_SEEN[0] and fix[0] is None and not fix[2]:
+                        from ...ir.decompositions.gradient_rules import narrow_gradients  # with the first large array
+
                         programs = narrow_gradients(plan, gs, needs, unpacked, self.consts, fix[1])
                         if programs is not None:
                             return self._post_process(programs, False)

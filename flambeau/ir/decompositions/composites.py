@@ -130,7 +130,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
     in_double, reduced, converting = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE, name in _CONVERTING
     has_small, of_one_array = in_double or reduced, name in _OF_ONE_ARRAY
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
-    by_narrow = narrow_programs(REGISTRY[name]) if name in _MOVING else None
+    moving = name in _MOVING
     rounded = name in _ROUNDED
     launches = ProgramCache(f"operator {name} in double", (
         lambda xp: partial(REGISTRY[name].forward, _Rounded(xp))) if rounded else (
@@ -165,8 +165,8 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             result = programs.run(args, params)
             if result is not NO_RESULT:
                 return match_layout(result, x) if is_attention else result
-        if by_narrow is not None:
-            result = by_narrow(args, params)
+        if moving:
+            result = narrow_programs(REGISTRY[name])(args, params)
             if result is not None:
                 return result
         return fallback(*args, **params)
@@ -433,9 +433,10 @@ def between_casts(title: str, declaration: Declaration, narrow: dtype_type) -> P
 
 #: the names of operators whose programs read 16 bits, and the number of elements from which they are faster
 _NARROW: dict[str, int] = dict.fromkeys((
-    "softmax", "log_softmax", "_safe_softmax", "_layer_norm", "_rms_norm", "_batch_norm", "_group_norm", "logsumexp", "var",
-    "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "mean", "amax", "amin", "mse_loss", "smooth_l1_loss",
-    "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "glu", "tril", "triu"), 4096)
+    "softmax", "log_softmax", "_safe_softmax", "_layer_norm", "_rms_norm", "_batch_norm", "_group_norm", "logsumexp",
+    "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "mean", "amax", "amin", "mse_loss",
+    "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss",
+    "glu", "tril", "triu"), 4096)
 
 
 @cache

@@ -68,7 +68,8 @@ def _wrapped(title: str, rule: Callable[..., Any], arrays: Any) -> Callable[...,
 
 
 #: operators whose gradients of 16 bits are no programs: those of products, which have kernels of their own
-_WIDENED = frozenset(("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "dot", "addmv", "convolution", "scaled_dot_product_attention"))
+_WIDENED = frozenset(("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "dot", "addmv", "convolution",
+                      "scaled_dot_product_attention"))
 #: stands for the namespace among the arguments of a rule
 _NAMESPACE = object()
 #: by rule and dtype
@@ -89,8 +90,8 @@ def narrow_gradients(plan: BackwardPlan, gs: Sequence[Any], needs: Sequence[bool
     Returns:
         A gradient for each input, or None where it is not needed; None where there is no program.
     """
-    narrow = next((d for d, needed in zip(types, needs, strict=True) if needed), None)
-    if narrow not in dtypes.NARROW or plan.op.name in _WIDENED or not codegen.available() or (
+    narrow = next(d for d, needed in zip((*types, None), (*needs, True), strict=True) if needed)
+    if narrow is None or narrow not in dtypes.NARROW or plan.op.name in _WIDENED or not codegen.available() or (
             any(needed and d != narrow for d, needed in zip(types, needs, strict=True))):
         return None
     if not _any_large((*gs, *saved)) and not any(map(_is_large_shape, consts)):
