@@ -16,7 +16,8 @@ from ..compiled.thresholds import CONCATENATIONS
 
 def concatenate_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Concatenate arrays; large ones are copied by threads."""
-    if arrays[0].dtype is BFLOAT16 and all(a.__class__ is np.ndarray and a.dtype is BFLOAT16 for a in arrays):  # which NumPy copies one by one
+    if arrays[0].dtype is BFLOAT16 and all(a.__class__ is np.ndarray and a.dtype is BFLOAT16 for a in arrays):
+        # NumPy moves them singly
         return concatenate_arrays([a.view(np.uint16) for a in arrays], axis).view(BFLOAT16)
     size = sum([a.size for a in arrays])
     copier = concat_kernels(size, len(arrays)) if size > CONCATENATIONS[0] else None

@@ -198,15 +198,11 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 if g.__class__ is not np.ndarray:
                     array = np.asarray(g) if isinstance(g, np.generic) or not isinstance(
                         g, (SparseArray, BitView)) else g.copy()
-                elif (sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
-                        and g.flags.owndata and g.flags.writeable and (
+                elif (sys.getrefcount(g) <= _SOLE_REFERENCE + shared and (
+                        g.flags.owndata if g.base is None else g.size > PERMUTED_COPIES[0] and _is_all_of_its_base(g))
+                        and g.flags.writeable and (
                             g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
                             or not keeps_layout())):
-                    array = g
-                elif (g.base is not None and g.size > PERMUTED_COPIES[0]
-                        and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and _is_all_of_its_base(g)
-                        and g.flags.writeable and (
-                            _has_gradient_layout(g, variable._array) or not keeps_layout())):
                     array = g
                 elif is_dense(variable._array):
                     array = copy_with_layout(g, variable._array)
