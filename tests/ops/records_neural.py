@@ -144,7 +144,7 @@ record(_NN + "multi_margin_loss", margins, twice=False,
 record(_NN + "multilabel_margin_loss", lambda make: [
     *(sample(make(4, 3), make.integers(4, 3, high=3), reduction=r) for r in ("mean", "sum", "none")),
     sample(make(3), make.integers(3, high=3)), sample(make(), make.integers(high=1))],
-    covers=("_multilabel_margin_loss",))
+    twice=False, covers=("_multilabel_margin_loss", "_multilabel_margin_loss_backward"))
 
 
 def classes(make: Make) -> Iterable[Sample]:
