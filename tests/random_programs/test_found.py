@@ -188,6 +188,8 @@ FOUND = {
         y = torch.ones(2, 3, requires_grad=True); v = torch.ones(2, 3)[:]; v.heaviside_(y); r = v
         y = torch.ones(2, 3, requires_grad=True); v = (y * 1)[:]; v.heaviside_(y); r = v
         r = torch.range(float("inf"), 2, out=i)
+        r = torch.fft.ihfft2(m + 1j, dim=-5)
+        r = torch.fft.ihfftn(m, dim=0, out=m)
         r = torch.histogramdd(m[0, 0], 1)
         r = torch.histogramdd(m.char(), [])
         o = torch.ones(0); torch.transpose_copy(torch.ones(2, 0).long(), 0, 1, out=o); r = o
@@ -626,6 +628,7 @@ FOUND = {
     "out= of linear algebra and of transforms, and numbers in torch.special": """
         x, z = torch.arange(6.0).view(2, 3), torch.ones(2, 3) + 0j; g, b = torch.ones(2, 3).requires_grad_(), z.bool()
         r = torch.fft.irfft(z, dim=5, out=z)
+        r = torch.fft.ihfft(x, n=0, out=x)
         r = torch.fft.ifft(x), torch.fft.ihfft(g), torch.fft.rfftfreq(-1), torch.fft.fftfreq(3, d=0.0)
         r = torch.fft.fftfreq(2, out=b.long())
         r = torch.fft.fftfreq(2, out=torch.ones(5))
