@@ -54,7 +54,7 @@ def positions_along(shape: Shape, index: np.ndarray, axis: int) -> Any:
 
 
 @functools.lru_cache(TABLES)
-def _slices(shape: Shape, index: Shape, axis: int) -> tuple[np.ndarray, int, int, Shape]:
+def places_of_slices(shape: Shape, index: Shape, axis: int) -> tuple[np.ndarray, int, int, Shape]:
     """(positions of the slices' elements, the size of the axis, its step, the index's shape beside the slices).
 
     The positions are those of (*shape[:axis], *index, *shape[axis + 1:]) without those along the axis.
@@ -74,7 +74,7 @@ def positions_of_slices(shape: Shape, index: np.ndarray, axis: int) -> Any:
     """The positions of the slices of an array of a shape at an index along an axis."""
     if index.dtype is not _LONG or not 0 < index.size <= MOST:
         return None
-    places, size, step, beside = _slices(shape, index.shape, axis)
+    places, size, step, beside = places_of_slices(shape, index.shape, axis)
     if not 0 < places.size <= MOST or exceeds(index, size):
         return None
     beside_slices = index.reshape(beside)
@@ -164,5 +164,5 @@ def _added(x: np.ndarray, positions: np.ndarray, source: np.ndarray) -> np.ndarr
     return result
 
 
-__all__ = ["add_at_indices", "add_rows", "exceeds", "gather", "index_add", "places_along", "positions_along",
-           "positions_of_slices", "scatter_add"]
+__all__ = ["add_at_indices", "add_rows", "exceeds", "gather", "index_add", "places_along", "places_of_slices",
+           "positions_along", "positions_of_slices", "scatter_add"]

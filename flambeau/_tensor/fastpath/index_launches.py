@@ -42,7 +42,7 @@ def _moving(action: str, a: ndarray, index: ndarray, axis: int, bases: ndarray, 
     shape, dtype = (bases.shape if action == flat_positions.GATHER else a.shape), a.dtype
     places, numbers = (np.ascontiguousarray(each, np.int64).reshape(-1) for each in (bases, picks))
     move, owners = flat_positions.function(
-        action, dtype, places, numbers, a.shape[axis], contiguous_strides(a.shape)[axis], a.size, number, wraps)
+        action, dtype, places, numbers, [(a.shape[axis], contiguous_strides(a.shape)[axis])], a.size, number, wraps)
     sources = (0, 1, 2) if action in (flat_positions.REPLACE, flat_positions.ADD) else (0, 1)
 
     def launch(*arrays: ndarray, _owners: Any = owners) -> Any:
@@ -188,7 +188,7 @@ def one_hot(a: ndarray, classes: int) -> Launch:
     shape, zero = (*a.shape, classes), np.zeros(a.size * classes, np.int64)
     places = np.arange(a.size)
     bases = places * classes
-    move, owners = flat_positions.function(flat_positions.FILL, _LONG, bases, places, classes, 1, zero.size, 1)
+    move, owners = flat_positions.function(flat_positions.FILL, _LONG, bases, places, [(classes, 1)], zero.size, 1)
     return with_filling(lambda x, _owners=owners: move(None, empty(shape, _LONG), zero, x),
                         Filling(move, ([None], NewArray(shape, _LONG), [zero], 0), owners))
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import full_rule
+from ...engine.rules.inlined_rules import first_output_rule, full_rule
 from ...errstate import run_in_quiet
 from ...ops.backward_plan import ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
 from ...ops.declare import Op
@@ -163,7 +163,7 @@ class NodeTemplate:
                 node.edges, self.edges, strict=True)):
             return False
         plan = self.plan  # other rules may know one call only
-        if node.run in (plan.run, plan.run_broadcast, kernel_rule, allocator_rule, full_rule):
+        if node.run in (plan.run, plan.run_broadcast, kernel_rule, allocator_rule, full_rule, first_output_rule):
             self.run, self.fix = node.run, node.fix
         return True
 

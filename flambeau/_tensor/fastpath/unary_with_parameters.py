@@ -20,7 +20,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import expand, full_rule, plan_of
+from ...engine.rules.inlined_rules import expand, first_output_rule, full_rule, plan_of
 from ...errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, result_modes_used, special, transform_stack
@@ -445,7 +445,8 @@ def values_and_indices(op: Op) -> Callable[..., Any]:
             node.edge_outputs = (input._output_nr,) if input._output_nr else None
             node.plan = plan
             node.consts = constants(a.shape, params)
-            node.extra = node.versions = node.fix = node.run = None
+            node.extra = node.versions = node.fix = None
+            node.run = first_output_rule
             node.outputs = ((r.shape, dt), (index.shape, _INT64))
             node.seq = next_number()
             indices._counter = mine = [0]

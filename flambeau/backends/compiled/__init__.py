@@ -249,6 +249,11 @@ def indexing_kernels() -> Any:
     return _module("families.indexing")
 
 
+def few_positions() -> Any:
+    """The module of gathers and scatters of few elements (`families.few_positions`), once kernels are loaded."""
+    return _module("families.few_positions") if SMALL_KERNELS[0] else None
+
+
 def recurrent_kernels(elements: int) -> Any:
     """The module of recurrent steps (`families.recurrent`), for gates of that many elements."""
     return _module("families.recurrent") if elements > RECURRENT_STEPS[0] else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from ...kernels import small_indexing
 from ...kernels.memory_format import noted
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import alert_not_deterministic
-from ..compiled import copy_kernels, indexing_kernels
-from ..compiled.thresholds import COPIES, INDEXING, MASKING
+from ..compiled import copy_kernels, few_positions, indexing_kernels
+from ..compiled.thresholds import COPIES, INDEXING, MASKING, SMALL_KERNELS
 from .memory import check_scalar_fits, convert_scalar, copy_as
 
 _least, _largest = np.minimum.reduce, np.maximum.reduce  # `index.min()` goes through a function of Python
@@ -82,8 +83,20 @@ def _fits_beside(index: Sequence[int], shape: Sequence[int], axis: int) -> bool:
     return True
 
 
+def _is_broadcast_zero(x: Any) -> bool:
+    """Whether an array is one 0 that is broadcast, as rules of gradients make it."""
+    if x.dtype.kind != "f" or not x.ndim or any(x.strides) or not x.size:
+        return False
+    number = x.item(0)
+    return not number and copysign(1.0, number) > 0
+
+
 def _gather(x: Any, index: Any, dim: int, sparse_grad: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
+    few = few_positions() if SMALL_KERNELS[0] else None
+    result = None if few is None else few.take_along(x, index, axis)
+    if result is not None:
+        return result
     if x.ndim and index.size <= INDEXING[0] and index.ndim == x.ndim and _fits_beside(index.shape, x.shape, axis):
         result = small_indexing.gather(x, index, axis)
         if result is not None:
@@ -155,6 +168,11 @@ def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
 
 def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
     """Return a copy of `x` with `src`, an array or a scalar, written at the index along `dim`."""
+    if src.__class__ is not np.ndarray:
+        few = few_positions() if SMALL_KERNELS[0] and src.__class__ is int and not src and x.ndim else None
+        result = None if few is None else few.clear_along(x, index, wrap_dim(dim, x.ndim))
+        if result is not None:
+            return result
     axis = scatter_axis(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
     if src.__class__ is not np.ndarray:
         check_scalar_fits(src, dtypes.of(x.dtype))
@@ -177,9 +195,14 @@ def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
 def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool = True,
                     what: str = "scatter") -> Any:
     if reduce == "sum" and include_self and src.__class__ is np.ndarray and index.ndim and index.ndim == x.ndim and (
-            index.size <= INDEXING[0]):
+            index.size <= INDEXING[0] or SMALL_KERNELS[0]):
         axis = wrap_dim(dim, x.ndim)
-        if _fits_beside(index.shape, x.shape, axis):
+        few = few_positions() if SMALL_KERNELS[0] and _is_broadcast_zero(x) else None
+        result = None if few is None or index.shape != src.shape or x.dtype is not src.dtype else few.put_along(
+            index, src, axis, x.shape, few.ADD)
+        if result is not None:
+            return result
+        if index.size <= INDEXING[0] and _fits_beside(index.shape, x.shape, axis):
             result = small_indexing.scatter_add(x, index, src, axis)
             if result is not None:
                 return result
@@ -220,6 +243,10 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         _check_in_self(index, 1)
         return np.array(x, copy=True)
     positions = index.reshape(-1)
+    few = few_positions() if SMALL_KERNELS[0] else None
+    result = None if few is None else few.take_slices(x, positions, axis)
+    if result is not None:
+        return result
     kernels = _kernels_for(positions.size * x.size // max(1, x.shape[axis]), positions, _gather_threshold(axis))
     if kernels is not None:
         shape = (*x.shape[:axis], positions.size, *x.shape[axis + 1:])
@@ -311,6 +338,11 @@ def _check_copy(x: Any, index: Any, source: Any, dim: int) -> int:
 
 
 def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any:
+    few = few_positions() if SMALL_KERNELS[0] and alpha == 1 and index.ndim == 1 and _is_broadcast_zero(x) else None
+    if few is not None and x.dtype is source.dtype:
+        result = few.add_slices(index, source, wrap_dim(dim, x.ndim), x.shape)
+        if result is not None:
+            return result
     if alpha == 1 and x.ndim and source.size <= INDEXING[0]:
         result = small_indexing.index_add(x, index, source, wrap_dim(dim, x.ndim))
         if result is not None:
@@ -355,6 +387,11 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
 
 def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
     if value.__class__ is not np.ndarray:
+        few = few_positions() if SMALL_KERNELS[0] and value.__class__ is int and not value and (
+            x.ndim and index.ndim == 1) else None
+        result = None if few is None else few.clear_slices(x, index, wrap_dim(dim, x.ndim))
+        if result is not None:
+            return result
         check_scalar_fits(value, dtypes.of(x.dtype))
     if index.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
@@ -552,6 +589,10 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
 
 def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
     """Return zeros of shape `size` with `x` added at the indices, the transpose of `index`."""
+    few = few_positions() if SMALL_KERNELS[0] else None
+    result = None if few is None else few.add_at_indices(_index_list(indices), x, tuple(size))
+    if result is not None:
+        return result
     if x.size <= INDEXING[0]:
         result = small_indexing.add_at_indices(x, _index_list(indices), tuple(size))
         if result is not None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...kernels import small_indexing
-from ..compiled import indexing_kernels
-from ..compiled.thresholds import COPIES, INDEXING
+from ..compiled import few_positions, indexing_kernels
+from ..compiled.thresholds import COPIES, INDEXING, SMALL_KERNELS
 from .indexing import out_of_range
 
 # ----- elementwise losses -------------------------------------------------------------------------
@@ -146,6 +146,11 @@ def _row_weights(indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: 
 
 
 def _add_rows(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    if padding_idx < 0 and not scale_grad_by_freq and SMALL_KERNELS[0] and g.ndim == indices.ndim + 1:
+        few = few_positions()
+        result = None if few is None else few.add_slices(indices, g, 0, (rows, g.shape[-1]))
+        if result is not None:
+            return result
     if padding_idx < 0 and not scale_grad_by_freq and g.size <= INDEXING[0] and g.ndim == indices.ndim + 1:
         result = small_indexing.add_rows(g, indices, rows)
         if result is not None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
-from ..compiled import indexing_kernels, reduce_arrays
-from ..compiled.thresholds import ARG_REDUCTIONS, INDEXING, REDUCTIONS, SUMS
+from ..compiled import few_positions, indexing_kernels, reduce_arrays
+from ..compiled.thresholds import ARG_REDUCTIONS, INDEXING, REDUCTIONS, SMALL_KERNELS, SUMS
 from .summation import axes_of, keepdim_shape, reduced_count, sum_axes, sum_of_squares
 
 ndarray = np.ndarray
@@ -203,6 +203,11 @@ def gather_dim(x: Any, index: Any, dim: int) -> Any:
 
 
 def _scatter_dim(g: Any, index: Any, dim: int, size: tuple[int, ...], repeated: bool = False) -> Any:
+    few = few_positions() if SMALL_KERNELS[0] and size else None
+    result = None if few is None else few.put_along(index, g, wrap_dim(dim, len(size)), size,
+                                                    few.ADD if repeated else few.REPLACE)
+    if result is not None:
+        return result
     kernels = indexing_kernels() if size and prod(size) > INDEXING[0] and g.ndim == index.ndim == len(size) else None
     result = None if kernels is None else kernels.put_into_zeros(index, g, wrap_dim(dim, len(size)), tuple(size),
                                               "add" if repeated else "set")

@@ -13,9 +13,12 @@ from typing import Any
 
 from numpy import empty, ndarray
 
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ...errstate import run_in_quiet
 from ...ir.decompositions.gradient_rules import with_programs
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import Op
+from ..nodes.hook_calls import materialize
 from ..nodes.op_node import FREED
 from ..tensor_interface import layer
 
@@ -56,6 +59,23 @@ def _unbroadcasting(run: Run) -> Run:
 def full_rule(node: Any, g: Any) -> Any:
     """The rule of a node with one output whose gradients are processed afterwards."""
     return node.vjp(g, False)
+
+
+def first_output_rule(node: Any, gs: Any) -> Any:
+    """The rule of a node with several outputs of which only the first one can get a gradient, without post-processing.
+
+    Args:
+        gs: a cotangent of each output, None for those that have none.
+    """
+    if gs[0] is None:
+        return node.vjp(materialize(node, gs, False), False)
+    plan = node.plan
+    values = (*gs, layer.arrays, plan.needs, *(node.unpack(False) if plan.saves_tensors else ()), *node.consts)
+    grads: list[Any] = [None] * node.n_edges
+    large = LARGE_SEEN[0] and gs[0].size > MIN_ELEMENTS[0]
+    for i, rule, pick in plan.steps:
+        grads[i] = run_in_quiet(rule, pick(values)) if large else rule(*pick(values))
+    return grads
 
 
 def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
