@@ -15,7 +15,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import first_output_rule, full_rule, plan_of
+from ...engine.rules.inlined_rules import first_output_rule, full_rule, plan_of, several_outputs_rule
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
@@ -193,8 +193,10 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         node.run = allocator_rule if LARGE_SEEN[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     elif node.fix is None and op.outputs == VALUES_AND_INDICES and plan.joint is None:
         node.run = first_output_rule
+    elif op.n_outputs > 1:
+        node.run = several_outputs_rule
     else:
-        node.run = full_rule if op.n_outputs == 1 and first.size <= MIN_ELEMENTS[0] else None
+        node.run = full_rule if first.size <= MIN_ELEMENTS[0] else None
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True

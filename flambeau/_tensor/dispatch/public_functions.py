@@ -216,8 +216,8 @@ def public_function(op: Op) -> Callable[..., Any]:
                     call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
         else:
             call = parameter_function(op, call, seen)
-        if call is general and not op.variadic and op.name != "pow" and (
-                op.name in LAUNCHED or (op.kind == ELEMENTWISE and op.n_outputs == 1)):
+        if call is general and not op.variadic and op.name != "pow" and "generator" not in op.params and (
+                op.kind != VIEW and (op.kind != ELEMENTWISE or op.n_outputs == 1)):
             call = repeated(call, differentiable=op.differentiable)
         elif op.kind not in (ELEMENTWISE, VIEW) and not op.variadic and "generator" not in op.params:
             call = launched(call, op.differentiable)

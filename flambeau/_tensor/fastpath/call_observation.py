@@ -21,7 +21,8 @@ from .launch_makers import filling_launch, launch_of
 from .linalg_launches import CHECKED
 from .linalg_launches import MAKERS as LINALG_MAKERS
 from .narrow_launches import narrow_launch
-from .recorded_calls import Filled, NodeTemplate, RecordedCall, Unlike, values_of
+from .node_templates import NodeTemplate, Unlike
+from .recorded_calls import Filled, RecordedCall, values_of
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray

@@ -13,11 +13,15 @@ import numpy as np
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
+from ...engine.nodes.op_node import OpNode
 from ...modes import active_transforms, special
+from ...ops.declare import VIEW
 from ...shapes import Size
+from ..dispatch.gradient_edge import gradient_edge
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
+from .node_templates import NodeTemplate, Unlike
 from .repeated_layouts import KnownCalls, learning
 
 ndarray = np.ndarray
@@ -34,10 +38,11 @@ LAYOUTS = 512
 def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function (tensor, *sizes) -> view or tuple of views, with the views of known layouts made at once.
 
-    Tensors that require gradients take the function itself, which records them.
+    Where views are recorded, their nodes are made from templates, too, once kernels are loaded.
     """
     known: dict[Any, Any] = {}
     find = known.get
+    recorded: dict[Any, Any] = {}
     known_calls = KnownCalls()
     enter: Any = None
 
@@ -55,8 +60,11 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
         if kind is not Tensor and kind is not Parameter:
             return function(*args, **kwargs)
         a = source._array
-        if a.__class__ is not ndarray or (source._requires_grad and _grad_enabled()):
+        if a.__class__ is not ndarray:
             return function(*args, **kwargs)
+        if source._requires_grad and _grad_enabled():
+            return (_recorded(function, recorded, source, args[1:], kwargs) if SMALL_KERNELS[0] else
+                    function(*args, **kwargs))
         rest = args[1:]
         key: tuple[Any, ...]
         if kwargs:
@@ -88,6 +96,43 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def _recorded(function: Callable[..., Any], known: dict[Any, Any], source: Tensor, rest: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> Any:
+    """The views of a tensor that requires gradients, recorded; known ones by their template."""
+    a = source._array
+    sizes = (*rest, *kwargs.values()) if kwargs else rest
+    key = (a.dtype.num, a.shape, a.strides, *sizes, *kwargs)
+    if source._counter is INFERENCE or source._view_steps is not None or source._inference or active_transforms[0] or (
+            not _are_sizes(sizes)):
+        return function(source, *rest, **kwargs)
+    found = known.get(key)
+    if found is not None:
+        edge: Any = source._node
+        if edge is None or source._base is not None:
+            edge = gradient_edge(source)
+            if edge is None:  # of a view that was made without gradients
+                return function(source, *rest, **kwargs)
+        makers, template = found
+        outs = [view_of(source, make(a), template.outputs is not None) for make in makers]
+        template.make((edge, None), (source._output_nr, 0) if source._output_nr else None, (source,), outs)
+        return outs[0] if template.outputs is None else tuple(outs)
+    result = function(source, *rest, **kwargs)
+    outs = [*result] if result.__class__ is tuple else [result]
+    makers = _makers(source, tuple(outs))
+    node = outs[0]._node if makers else None
+    if makers and node.__class__ is OpNode and node.edges == (gradient_edge(source),) and (
+            node.plan.op.kind == VIEW and node.extra is None and node.versions is None) and (
+            (node.outputs is not None) == (result.__class__ is tuple)) and all(x._node is node for x in outs):
+        try:
+            template = NodeTemplate(node.plan.op, (source,), outs, {id(source): 0})
+        except (Unlike, KeyError):
+            return result
+        if len(known) >= LAYOUTS:
+            known.clear()
+        known[key] = makers, template
+    return result
 
 
 def _are_sizes(values: Iterable[Any]) -> bool:

@@ -16,19 +16,22 @@ from ...backends.compiled.thresholds import CONCATENATIONS, SMALL_KERNELS
 from ...backends.numpy.joining import concatenate_arrays, stack_arrays
 from ...devices import CPU, contiguous_format
 from ...engine.grad_mode import grad_mode, inference
-from ...modes import special
-from ...ops.declare import REGISTRY
+from ...engine.nodes.op_node import OpNode
+from ...modes import inference_used, special
+from ...ops.declare import REGISTRY, Op
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
 from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
+from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.handlers import handlers, host_elements
 from ..dispatch.out_tensors import check_out, write_out
 from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
+from ..fastpath.node_templates import NodeTemplate, Unlike
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.repeated_layouts import KnownCalls
 from ..fastpath.unary_with_parameters import positional_parameters
@@ -272,6 +275,51 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         return None  # the general path raises PyTorch's error, or dispatches sparse and meta tensors
 
 
+def _recorded_join(op: Op, kernels: Any, tensors: Sequence[Any], dim: int, known: dict[Any, Any]) -> Tensor | None:
+    """The join of few elements, recorded by the template of an earlier node; None where the general path is needed.
+
+    Args:
+        known: the templates by dtype, shapes and what requires gradients; calls of the general path add theirs.
+    """
+    dtype = tensors[0]._array.dtype
+    parts: list[Any] = [dim, dtype]
+    arrays, nodes, numbers, size = [], [], [], 0
+    for x in tensors:
+        a = x._array
+        if x.__class__ not in _PLAIN or a.__class__ is not np.ndarray or a.dtype is not dtype:
+            return None
+        arrays.append(a)
+        size += a.size
+        edge = None
+        if x._requires_grad:
+            edge = x._node
+            if edge is None or x._base is not None:
+                edge = gradient_edge(x)
+        nodes.append(edge)
+        numbers.append(x._output_nr)
+        parts += (a.shape, edge is not None)
+    key = tuple(parts)
+    template = known.get(key)
+    if template is None:
+        out = apply(op, tensors, {"dim": dim})
+        node = out._node
+        if size <= _FEW and node.__class__ is OpNode and node.extra is None and dtype.kind == "f":
+            try:
+                template = NodeTemplate(op, tensors, [out], {id(x): i for i, x in enumerate(tensors)})
+            except (Unlike, KeyError):
+                return out
+            if len(known) >= _KNOWN:
+                known.clear()
+            known[key] = template
+        return out
+    joined_array = kernels[0](arrays, dim)
+    out = wrap(row_major(joined_array) if joined_array.ndim < 4 or kernels[0] is _stack else
+               joined(joined_array, arrays))
+    nodes.append(None)
+    template.make(nodes, (*numbers, 0) if any(numbers) else None, tensors, [out])
+    return out
+
+
 def stack_into_new(tensors: Sequence[Tensor], out: Tensor) -> bool:
     """Write `stack(tensors)` into a contiguous tensor that shares memory with none of them, if there is a fast path.
 
@@ -295,6 +343,8 @@ def stack_into_new(tensors: Sequence[Tensor], out: Tensor) -> bool:
 
 
 _PLAIN = {Tensor, Parameter}
+#: the most elements of a join whose node is made from a template, and the most templates of a function
+_FEW, _KNOWN = 16384, 256
 
 #: the joins that copy blocks, of lists of arrays, along a dimension or without one
 _JOINS: dict[str, Any] = {
@@ -331,6 +381,7 @@ def _cat_like(name: str) -> Any:
     general = public_function(op)
     kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (_stack, stack_arrays)}.get(name)
     known_calls = KnownCalls()
+    templates: dict[Any, Any] = {}
     enter: Any = None
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
@@ -351,6 +402,11 @@ def _cat_like(name: str) -> Any:
             if tensors.__class__ in (list, tuple) and tensors and dim.__class__ is int and (
                     len(args) + len(kwargs) < 3 and (not kwargs or "dim" in kwargs)) and (
                     {type(x) for x in tensors} <= _PLAIN):
+                if SMALL_KERNELS[0] and grad_mode.get() and not inference.get() and not bits_used[0] and (
+                        not inference_used[0]):
+                    result = _recorded_join(op, kernels, tensors, dim, templates)
+                    if result is not None:
+                        return result
                 return apply(op, tensors, {"dim": dim})
         if args and args[0].__class__ in (list, tuple) and not args[0]:
             if name == "cat":

@@ -204,6 +204,9 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                             g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
                             or not keeps_layout())):
                     array = g
+                elif variable._array.__class__ is np.ndarray and variable._array.flags.c_contiguous and (
+                        g.shape == variable._array.shape and g.size <= PERMUTED_COPIES[0]):
+                    array = g.copy()
                 elif is_dense(variable._array):
                     array = copy_with_layout(g, variable._array)
                 else:

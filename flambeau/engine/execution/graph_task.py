@@ -254,7 +254,8 @@ class GraphTask:
             if wanted is None:
                 grads = node.run(node, g)  # type: ignore[misc]
             else:
-                grads = node.vjp(g, False, wanted)  # type: ignore[call-arg]
+                full = g if node.outputs is None else materialize(node, g, False)
+                grads = node.vjp(full, False, wanted)  # type: ignore[call-arg]
         except SparseAccess:
             grads = node.vjp(g, False)
         if not self.keep_graph:

@@ -129,11 +129,30 @@ class OpNode(Node):
         Raises:
             RuntimeError: they were freed, or modified in position.
         """
+        values: list[Any]
         saved = self.saved
         if saved is None:
             raise RuntimeError(FREED_MESSAGE)
-        values = []
         versions = self.versions
+        if versions is None and not tensors:  # most often all are as they were when they were saved
+            try:
+                values = []
+                for entry in saved:
+                    if entry.__class__ is tuple:
+                        array, counter = entry
+                        if counter is None or counter[0]:
+                            break
+                        values.append(array)
+                    else:
+                        counter = entry._counter
+                        if counter is not None and counter[0]:
+                            break
+                        values.append(entry._array)
+                else:
+                    return values
+            except AttributeError:  # of numbers, and of what hooks have packed
+                pass
+        values = []
         n_tensors = len(saved) - len(self.plan.saved_outputs)
         unpacked: dict[int, Any] | None = None
         for i, entry in enumerate(saved):

@@ -78,6 +78,15 @@ def first_output_rule(node: Any, gs: Any) -> Any:
     return grads
 
 
+def several_outputs_rule(node: Any, gs: Any) -> Any:
+    """The rule of any other node with several outputs.
+
+    Args:
+        gs: as those of `first_output_rule`.
+    """
+    return node.vjp(materialize(node, gs, False), False)
+
+
 def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
     """The specialised rule that fits the arguments of an operator's rules, or None."""
     if op.joint_vjp_rule is not None or op.variadic or op.n_outputs > 1 or len(op.inputs) > 2:

@@ -6,6 +6,7 @@ from math import pi, sqrt
 
 from ...backends.numpy.memory import scalar_operand
 from ...dtypes import dtype, finfo, of
+from ...shapes import wrap_dim
 from ..declare import FOUND_DTYPE, composite, elementwise, not_implemented, not_implemented_error, op
 
 _NOT_REAL_FLOAT = ("bool", "integer", "complex")
@@ -465,8 +466,6 @@ def glu(xp, input, *, dim=-1):
 
 
 def _halves(xp, x, dim):
-    from ...shapes import wrap_dim
-
     axis = wrap_dim(dim, len(x.shape))
     size = x.shape[axis]
     if size % 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...shapes import wrap_dim
 from ..declare import composite
 
 
@@ -17,8 +18,6 @@ def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
     >>> torch.diff(torch.tensor([1, 4, 9, 16]))
     tensor([3, 5, 7])
     """
-    from ...shapes import wrap_dim
-
     ndim = len(input.shape)
     if ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -67,8 +66,6 @@ def _spacing(name, y, x, dx, dim):
 
 
 def _axis(y, dim):
-    from ...shapes import wrap_dim
-
     if not len(y.shape):
         wrap_dim(dim, 0)
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...shapes import wrap_dim
 from ..declare import linear, not_implemented, op
 from ..unsupported_dtypes import after_shapes
 from .reductions import kept_shape
@@ -39,16 +40,12 @@ _scatter_dim.vjp(input=lambda xp, g, index, dim: xp._gather_dim(g, index, dim=di
 
 
 def _gather_dim_vmap(xp, batch, input, index, dim):
-    from ...shapes import wrap_dim
-
     input, index = (x if on else batch.expand_levels(x) for x, on in zip((input, index), batch.on, strict=True))
     n = len(input.shape) - batch.k
     return xp._gather_dim(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
 
 
 def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeated):
-    from ...shapes import wrap_dim
-
     input, index = (x if on else batch.expand_levels(x) for x, on in zip((input, index), batch.on, strict=True))
     if not size:
         return input

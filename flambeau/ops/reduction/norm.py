@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dtypes import bool_
-from ...shapes import broadcast_shapes
+from ...shapes import broadcast_shapes, wrap_dim
 from ..declare import op
 from ..pointwise.arithmetic import NO_DIFFERENCE, no_bool_operand
 from .reductions import restore_keepdim
@@ -156,8 +156,6 @@ def renorm(xp, input, *, p, dim, maxnorm):
 
 
 def _all_dims_except(dim, ndim):
-    from ...shapes import wrap_dim
-
     return tuple(i for i in range(ndim) if i != wrap_dim(dim, ndim))
 
 
@@ -194,8 +192,6 @@ renorm.jvp(_renorm_jvp)
 
 def _renorm_vmap(xp, batch, input, p, dim, maxnorm):
     """Merge the batch dimensions into the sliced one."""
-    from ...shapes import wrap_dim
-
     k = batch.k
     axis = k + wrap_dim(dim, len(input.shape) - k)
     moved = xp.movedim(input, axis, k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...shapes import wrap_dims
 from ..declare import composite, linear, op
 
 # ----- shared by the derivative formulas ----------------------------------------------------------------
@@ -11,8 +12,6 @@ from ..declare import composite, linear, op
 
 def kept_shape(dim, shape):
     """Return a shape with size 1 in the reduced dimensions."""
-    from ...shapes import wrap_dims
-
     axes = wrap_dims(dim, len(shape))
     return tuple(1 if i in axes else s for i, s in enumerate(shape))
 
@@ -24,8 +23,6 @@ def restore_keepdim(xp, g, dim, keepdim, shape):
 
 def count_reduced(shape, dim):
     """Return the number of elements that a reduction over `dim` (None: all) reduces to one."""
-    from ...shapes import wrap_dims
-
     return math.prod(shape[a] for a in wrap_dims(dim, len(shape)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...shapes import wrap_dim
 from ..declare import composite
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -33,8 +34,6 @@ def _check_quantile(input, q, interpolation):
 
 
 def _quantile(xp, name, input, q, dim, keepdim, interpolation):
-    from ...shapes import wrap_dim
-
     shape = tuple(input.shape)
     _check_quantile(input, q, interpolation)
     axis = None if dim is None else wrap_dim(dim, len(shape))

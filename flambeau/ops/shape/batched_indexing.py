@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...shapes import wrap_dim
+from ...shapes import broadcast_shapes, wrap_dim
 from .indexing import (
     _add_at_indices,
     _gather_padded,
@@ -307,8 +307,6 @@ masked_fill_scalar.batching_rule = "elementwise"
 
 def _broadcast_logical(xp, batch, *given):
     """Broadcast inputs, given as (position, tensor), to one shape behind the batch dimensions."""
-    from ...shapes import broadcast_shapes
-
     k = batch.k
     shape = broadcast_shapes(*(x.shape[k if batch.on[i] else 0:] for i, x in given))
     result = []
@@ -347,8 +345,6 @@ def _mask_positions(xp, batch, mask, shape):
 
 @masked_select.vmap
 def _masked_select_vmap(xp, batch, input, mask):
-    from ...shapes import broadcast_shapes
-
     k = batch.k
     shape = broadcast_shapes(input.shape[k:], mask.shape) if not batch.on[1] else ()
     positions = _mask_positions(xp, batch, mask, shape)
@@ -361,8 +357,6 @@ def _masked_select_vmap(xp, batch, input, mask):
 
 @_masked_select_backward.vmap
 def _masked_select_backward_vmap(xp, batch, input, mask, size):
-    from ...shapes import broadcast_shapes
-
     shape = broadcast_shapes(size, mask.shape) if not batch.on[1] else ()
     positions = _mask_positions(xp, batch, mask, shape)
     result = xp._add_at_indices(input, [None] * batch.k + positions, size=(*batch.sizes, *(shape or (1,))))

@@ -7,6 +7,7 @@ accumulating are each other's transposes, and so each other's derivative formula
 from __future__ import annotations
 
 from ...warning_location import warn_once
+from ...shapes import wrap_dim
 from ..declare import linear, not_implemented_error, op
 
 DATA_MOVEMENT = {"opmath": False, "holomorphic": False}
@@ -358,8 +359,6 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
 
 
 def _index_reduce_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):
-    from ...shapes import wrap_dim
-
     axis = wrap_dim(dim, len(input.shape))
     if len(source.shape) == 0:
         full_index = xp.reshape(index, ())

@@ -5,6 +5,7 @@ A mask or an index is an input without a derivative formula: it has no gradient 
 
 from __future__ import annotations
 
+from ...shapes import broadcast_shapes
 from ..declare import linear, op
 from .indexing import DATA_MOVEMENT, INDEX_OPTIONS
 
@@ -64,8 +65,6 @@ masked_select.vjp(input=lambda xp, g, input, mask, input_shape: xp._masked_selec
 @linear("input", name="_masked_select_backward", expose=(), **_MASK)
 def _masked_select_backward(xp, input, mask, *, size):
     """The vjp of `masked_select`: elements written where the mask is true, zeros elsewhere, summed to `size`."""
-    from ...shapes import broadcast_shapes
-
     shape = broadcast_shapes(size, mask.shape)
     return xp.sum_to_size(xp.masked_scatter(xp.zeros(shape, dtype=input.dtype), mask, input), size)
 
@@ -74,8 +73,6 @@ _masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
 
 
 def _check_masked_scatter(input, mask, source):
-    from ...shapes import broadcast_shapes
-
     broadcast_shapes(mask.shape, input.shape)
     if input.dtype is not source.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...shapes import wrap_dim
 from ..declare import REGISTRY, Op, composite, linear, view
 
 VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False, "moves_gradients": True}  # data movement: nothing to conjugate
@@ -45,8 +46,6 @@ def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
 
 def _shift_dim(dim, n, k):
     """Return the position of dimension `dim` of `n` behind `k` batch dimensions."""
-    from ...shapes import wrap_dim
-
     return wrap_dim(dim, n) + k
 
 
@@ -71,15 +70,11 @@ _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
 
 def index_at(shape, dim, key):
     """Return the basic index that is `key` in dimension `dim` and `slice(None)` in those before it."""
-    from ...shapes import wrap_dim
-
     return (slice(None),) * wrap_dim(dim, len(shape)) + (key,)
 
 
 def slice_bounds(shape, dim, start, end, step):
     """Return the slice of dimension `dim` of a shape, with bounds clamped as in PyTorch."""
-    from ...shapes import wrap_dim
-
     length = shape[wrap_dim(dim, len(shape))]
     begin, stop, _ = slice(start, end).indices(length)
     return slice(begin, max(begin, stop), step)
