@@ -21,7 +21,6 @@ from ..dispatch.gradient_edge import gradient_edge
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
 from ..views.untracked import register_view
-from .node_templates import NodeTemplate, Unlike
 from .repeated_layouts import KnownCalls, learning
 
 ndarray = np.ndarray
@@ -125,6 +124,8 @@ def _recorded(function: Callable[..., Any], known: dict[Any, Any], source: Tenso
     if makers and node.__class__ is OpNode and node.edges == (gradient_edge(source),) and (
             node.plan.op.kind == VIEW and node.extra is None and node.versions is None) and (
             (node.outputs is not None) == (result.__class__ is tuple)) and all(x._node is node for x in outs):
+        from .node_templates import NodeTemplate, Unlike
+
         try:
             template = NodeTemplate(node.plan.op, (source,), outs, {id(source): 0})
         except (Unlike, KeyError):

@@ -85,7 +85,8 @@ def _generate(name: str, action: str, char: str, wraps: bool, indices: int, zero
 
 
 @cache
-def _maker(action: str, char: str, wraps: bool, indices: int, zeros: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
+def _maker(action: str, char: str, wraps: bool, indices: int,
+           zeros: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
     name = f"{action}_{char}_{indices}{'_wrapped' * wraps}{'_into_zeros' * zeros}"
     return entry_points.builtin_function_maker(name, _generate(name, action, char, wraps, indices, zeros))
 

@@ -6,8 +6,8 @@ accumulating are each other's transposes, and so each other's derivative formula
 
 from __future__ import annotations
 
-from ...warning_location import warn_once
 from ...shapes import wrap_dim
+from ...warning_location import warn_once
 from ..declare import linear, not_implemented_error, op
 
 DATA_MOVEMENT = {"opmath": False, "holomorphic": False}

@@ -17,7 +17,8 @@ from ....codegen.indexing import flat_positions
 from ....kernels.small_indexing import TABLES, places_along, places_of_slices
 from ....shapes import contiguous_strides
 
-ndarray, empty = np.ndarray, np.empty
+ndarray = np.ndarray
+empty = np.empty
 ADD, FILL, GATHER, REPLACE = flat_positions.ADD, flat_positions.FILL, flat_positions.GATHER, flat_positions.REPLACE
 _LONG = np.dtype(np.int64)
 #: (what, dtype, shapes, axis) -> (built-in function, what has to live as long); None where there is none
@@ -90,7 +91,7 @@ def put_along(index: ndarray, source: Any, axis: int, shape: Shape, action: str)
 
 
 def add_slices(index: ndarray, source: Any, axis: int, shape: Shape) -> ndarray | None:
-    """Zeros of a shape with slices added along an axis: of the shape (\\*shape[:axis], \\*index, \\*shape[axis + 1:])."""
+    """Zeros of a shape with slices added along an axis, as many as indices."""
     if source.__class__ is not ndarray or index.dtype is not _LONG:
         return None
     dtype = source.dtype
@@ -110,11 +111,13 @@ def add_at_indices(indices: Sequence[Any], source: Any, shape: Shape) -> ndarray
     """Zeros of a shape with a source added: at one index along a dimension, or one for each of the first ones."""
     last = indices[-1]
     count = len(indices)
+    if count > len(shape):
+        return None
     if count == 1 or indices[0] is None:
         if last is None or any(index is not None for index in indices[:-1]):
             return None
         return add_slices(last, source, count - 1, shape)
-    if source.__class__ is not ndarray or count > len(shape) or any(
+    if source.__class__ is not ndarray or any(
             index is None or index.dtype is not _LONG or index.shape != last.shape or not index.flags.c_contiguous
             for index in indices):
         return None
@@ -132,7 +135,7 @@ def add_at_indices(indices: Sequence[Any], source: Any, shape: Shape) -> ndarray
 
 def _moving(action: str, x: Any, index: ndarray, axis: int, number: Any, tables_of: Callable[..., Any],
             wraps: bool = False) -> ndarray | None:
-    if x.__class__ is not ndarray or index.dtype is not _LONG:
+    if x.__class__ is not ndarray or index.dtype is not _LONG or not x.ndim:
         return None
     dtype, shape = x.dtype, x.shape
     key = (action, tables_of, dtype.char, shape, index.shape, axis, number)
