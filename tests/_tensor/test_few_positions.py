@@ -137,7 +137,8 @@ def test_recorded_views_see_writes_of_their_base():
         assert not y.requires_grad
 
 
-JOINS = {"cat": lambda *x: torch.cat(x), "cat(1)": lambda *x: torch.cat(x, 1), "stack": lambda *x: torch.stack(x, dim=1)}
+JOINS = {"cat": lambda *x: torch.cat(x), "cat(1)": lambda *x: torch.cat(x, 1),
+         "stack": lambda *x: torch.stack(x, dim=1)}
 
 
 @pytest.mark.parametrize("name", JOINS)
