@@ -102,7 +102,7 @@ VIEWS = {"narrow": lambda x: x.narrow(1, 1, 2), "diagonal": lambda x: x.diagonal
          "split": lambda x: x.split(3, 1)[0], "unbind": lambda x: x.unbind(1)[2], "unfold": lambda x: x.unfold(1, 3, 2)}
 
 
-@pytest.mark.parametrize("name, leaf", [*[(name, True) for name in VIEWS], ("chunk", False), ("unbind", False)])
+@pytest.mark.parametrize(("name", "leaf"), [*[(name, True) for name in VIEWS], ("chunk", False), ("unbind", False)])
 def test_recorded_views(name, leaf):
     def did():
         x = _random(4, 6).requires_grad_()

@@ -67,7 +67,7 @@ RANKS = {"median": lambda x: tuple(x.median(1)), "kthvalue": lambda x: tuple(x.k
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shape", [(4, 4), (5, 7), (3, 16), (3, 17), (1, 5)])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 7), (3, 16), (3, 17), (1, 5), (2, 70), (2, 129)])
 @pytest.mark.parametrize("name", RANKS)
 def test_ranks(name, shape, dtype):
     _check(RANKS[name], shape, dtype=dtype, special=SPECIAL)
