@@ -175,3 +175,35 @@ def test_cosine_similarity():
         assert F.cosine_similarity(zero, zero).tolist() == [0.0] * 4
     leaf = _random(4, 4).requires_grad_()
     assert F.cosine_similarity(leaf, zero + 1).grad_fn is not None
+
+
+REDUCED = {"max": lambda x: x.max(), "min": lambda x: x.min(), "amax": lambda x: x.amax(), "trace": lambda x: x.trace(),
+           "norm": lambda x: x.norm(), "norm of rows": lambda x: x.norm(dim=1), "keepdim": lambda x: x.norm(2, -1, True),
+           "sums of magnitudes": lambda x: torch.linalg.vector_norm(x, 1, dim=1),
+           "vector_norm": lambda x: torch.linalg.vector_norm(x), "count_nonzero": lambda x: x.round().count_nonzero(),
+           "counted integers": lambda x: x.long().count_nonzero(), "counted mask": lambda x: (x > 1).count_nonzero(),
+           "integers // 3": lambda x: x.long() // 3, "integers // -7": lambda x: torch.floor_divide(x.long(), -7),
+           "addmm": lambda x: torch.addmm(x[0, :2], x, x.t()[:, :2])}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(4, 4), (1, 7), (9, 5), (11, 11), (5, 16), (3, 60)])
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions(name, shape, dtype):
+    if name in ("addmm",):
+        shape = (shape[0] + 1, shape[1])
+    _check(REDUCED[name], shape, dtype=dtype, special=SPECIAL if "integers" not in name else ())
+
+
+def test_extrema_of_zeros_and_errors_of_norms():
+    for values in ([[0.0, -0.0], [-0.0, -1.0]], [[-0.0, 0.0], [-3.0, -1.0]]):
+        x = torch.tensor(values)
+        for _ in range(MANY):
+            found = x.max()
+        assert np.signbit(found.numpy()) == np.signbit(_without_kernels(x.max).numpy())
+    for _ in range(MANY):
+        torch.ones(3, 3).norm()
+    with pytest.raises(RuntimeError, match="floating point or complex"):
+        torch.ones(3, 3, dtype=torch.int64).norm()
+    x = torch.ones(3, 3, requires_grad=True)
+    assert type(x.norm().grad_fn).__name__ == "LinalgVectorNormBackward0"

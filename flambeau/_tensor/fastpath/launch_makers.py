@@ -25,6 +25,7 @@ from ..dispatch.array_kernels import arrays, kernel_of
 from .copy_launches import picking_launch
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
+from .reduction_launches import count_nonzero, extremum_of_all, trace, vector_norm
 from .selection_launches import SELECTIONS, bincount, searchsorted
 from .without_promotion import conversion_of
 
@@ -53,15 +54,17 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
         inputs: arrays, numbers, None.
         params: all parameters.
     """
+    launch: Launch = None
     if op.kind == ELEMENTWISE:
-        return elementwise_launch(op, inputs, params)
+        if op.name == "floor_divide":
+            launch = _floor_divide(*inputs)
+        return elementwise_launch(op, inputs, params) if launch is None else launch
     if op.outputs == ("values", "indices"):
         make = SELECTIONS.get("sort_stable" if op.params[0] == "stable" else op.name)
     else:
         make = _MAKERS.get(op.name)
     if make is not None:
-        launch: Launch = make(*inputs, **params)
-        return launch
+        return make(*inputs, **params)
     if op.name in REARRANGING:
         launch = _picking(op, inputs[0], params)
         if launch is not None:
@@ -150,6 +153,9 @@ def _to_copy(a: ndarray, dtype: Any, memory_format: Any = None) -> Launch:
 
 
 def _trace(a: ndarray) -> Launch:
+    launch = trace(a)
+    if launch is not None:
+        return launch
     diagonal = picking_launch(a, np.arange(a.size).reshape(a.shape).diagonal())
     if diagonal is None:
         return None
@@ -200,6 +206,53 @@ def _reduction(ufunc: Any, kinds: str, most: list[int], most_of_all: list[int]) 
         return _launch_of_reduction(ufunc, a, dim, keepdim)
 
     return make
+
+
+def _extremum(ufunc: Any, most: list[int]) -> Callable[..., Launch]:
+    """`_reduction` of an extremum; that of all elements is one call of generated code."""
+    make_reduction = _reduction(ufunc, "f", most, REDUCTIONS)
+
+    def make(a: ndarray, dim: Any = None, keepdim: Any = False) -> Launch:
+        launch = extremum_of_all(a, ufunc is np.maximum) if keepdim is False and (
+            dim is None or dim == () or dim == []) else None
+        return make_reduction(a, dim, keepdim) if launch is None else launch
+
+    return make
+
+
+def _floor_divide(a: Any, b: Any) -> Launch:
+    """The quotients of integers and a number."""
+    if a.__class__ is not ndarray or a.dtype.char != "l" or b.__class__ is not int or not 0 < abs(b) < 1 << 62 or (
+            not a.size or not a.flags.c_contiguous):
+        return None
+    divide, number, shape, dtype = np.floor_divide, asarray(b, np.int64), a.shape, a.dtype
+    return with_filling(lambda x: divide(x, number, empty(shape, dtype)),
+                        Filling(quietly, ([divide], 0, [number], NewArray(shape, dtype))))
+
+
+def _addmm(a: ndarray, x: ndarray, y: ndarray, beta: Any = 1, alpha: Any = 1) -> Launch:
+    """The product of two matrices, by BLAS, and what is added to it."""
+    if beta != 1 or alpha != 1 or x.ndim != 2 or y.ndim != 2 or not (a.dtype is x.dtype is y.dtype) or (
+            a.dtype.char not in "fd" or x.shape[1] != y.shape[0] or x.size + y.size > PRODUCTS[0]):
+        return None
+    shape, dtype, add = (x.shape[0], y.shape[1]), a.dtype, np.add
+    if np.broadcast_shapes(a.shape, shape) != shape:
+        return None
+
+    def multiply(a: ndarray, x: ndarray, y: ndarray) -> ndarray:
+        result = empty(shape, dtype)
+        dot(x, y, result)
+        return result
+
+    def launch(a: ndarray, x: ndarray, y: ndarray) -> ndarray:
+        result = dot(x, y)
+        return add(result, a, result)
+
+    product = with_filling(multiply, Filling(dot, (1, 2, NewArray(shape, dtype))))
+    total = with_filling(lambda p, a: add(p, a, empty(shape, dtype)),
+                         Filling(quietly, ([add], 0, 1, NewArray(shape, dtype))))
+    launch.steps = ((product, (0, 1, 2)), (total, (3, 0))), 1  # type: ignore[attr-defined]
+    return launch
 
 
 def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | tuple[int, ...] | None,
@@ -412,9 +465,9 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "_to_copy": _to_copy,
     "any": _reduction(np.logical_or, "bfi", _ANY, _ANY), "all": _reduction(np.logical_and, "bfi", _ANY, _ANY),
     "sum": _reduction(np.add, "bif", [BLOCK], [BLOCK]), "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
-    "amax": _reduction(np.maximum, "f", REDUCTIONS, REDUCTIONS),
-    "amin": _reduction(np.minimum, "f", REDUCTIONS, REDUCTIONS), "max": _reduction(np.maximum, "f", _NONE, REDUCTIONS),
-    "min": _reduction(np.minimum, "f", _NONE, REDUCTIONS),
+    "amax": _extremum(np.maximum, REDUCTIONS), "amin": _extremum(np.minimum, REDUCTIONS),
+    "max": _extremum(np.maximum, _NONE), "min": _extremum(np.minimum, _NONE),
+    "linalg_vector_norm": vector_norm, "count_nonzero": count_nonzero, "addmm": _addmm,
     "mean": _mean, "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,

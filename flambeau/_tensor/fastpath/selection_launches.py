@@ -20,7 +20,13 @@ from ...shapes import wrap_dim
 ndarray = np.ndarray
 empty = np.empty
 LONG = np.dtype(np.int64)
-_any = np.logical_or.reduce
+
+
+def _any(flags: ndarray) -> bool:
+    """Whether a row-major array of masks has a true one."""
+    return flags.tobytes().find(1) >= 0
+
+
 Launch = Callable[[ndarray], Any] | None
 #: rows up to this length are sorted by insertion in PyTorch, which keeps the order of equal elements
 _INSERTION = 16
@@ -44,7 +50,7 @@ def _sort(a: ndarray, dim: int = -1, descending: bool = False, stable: bool = Fa
 
     def sort(x: ndarray) -> Any:
         values, indices, repeated = launch(x if last else x.swapaxes(axis, -1).copy())
-        if decides and _any(repeated, None):
+        if decides and _any(repeated):
             return None
         return (values, indices) if last else (values.swapaxes(axis, -1).copy(), indices.swapaxes(axis, -1).copy())
 
@@ -73,10 +79,10 @@ def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool)
 
     def pick(x: ndarray) -> Any:
         values, indices, repeated = launch(x)
-        if any_of_equals and _any(repeated, None):
+        if any_of_equals and _any(repeated):
             return None
         largest = values[..., -1]
-        if _any(largest != largest, None):
+        if _any(largest != largest):
             return None
         return values[at].copy(), indices[at].copy()
 
@@ -119,7 +125,7 @@ def _topk(a: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool 
 
     def top(x: ndarray) -> Any:
         values, indices, tied = launch(x)
-        return None if _any(tied, None) else (values, indices)
+        return None if _any(tied) else (values, indices)
 
     return top
 

@@ -22,7 +22,7 @@ from ..dispatch.apply import apply
 from ..dispatch.out_tensors import copy_out, write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
-from ..fastpath.repeated_calls import observing, repeated
+from ..fastpath.repeated_calls import launched, observing, repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..methods.sparse import implementation as sparse_implementation
 from ..reduction.dims import as_index, dims
@@ -66,6 +66,7 @@ def _other_names(name: str, names: dict[str, Any], input: Any, ord: Any, dim: An
     return input, dim, keepdim
 
 
+@launched
 def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
                        out: Any = None, **names: Any) -> Any:
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
@@ -226,7 +227,7 @@ def linalg_norm(A: Any = NOT_GIVEN, ord: Any = None, dim: Any = None, keepdim: b
     return result if out is None else copy_out(result, out, _EXACT_OUT.format("norm"))
 
 
-
+@launched
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
     """The norm of all elements as a vector, or over `dim`; `p` may be a number, "fro" or "nuc".
 
@@ -328,6 +329,7 @@ def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     return result
 
 
+@launched
 def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """`torch.norm` of this tensor.
 

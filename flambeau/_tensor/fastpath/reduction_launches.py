@@ -1,0 +1,83 @@
+"""Launches of reductions of few elements by one built-in function: norms, traces, extrema and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ... import codegen
+from ...runtime.filling import Filling, NewArray, with_filling
+from ...shapes import wrap_dim
+
+ndarray = np.ndarray
+empty = np.empty
+LONG = np.dtype(np.int64)
+Launch = Callable[..., Any] | None
+#: the most elements of an extremum and of a count
+_MOST = 4096
+
+
+def _is_row_major(a: ndarray, chars: str) -> bool:
+    return codegen.available() and a.dtype.char in chars and 0 < a.size <= _MOST and bool(a.flags.c_contiguous)
+
+
+def _summing(a: ndarray, shape: tuple[int, ...], rows: int, length: int, **options: Any) -> Launch:
+    from ...codegen.rows import few_elements
+
+    if not 0 < length <= few_elements.MOST_TERMS or rows < 1:
+        return None
+    add, dtype = few_elements.sums(a.dtype, rows, length, **options), a.dtype
+    return with_filling(lambda x: add(empty(shape, dtype), x), Filling(add, (NewArray(shape, dtype), 0)))
+
+
+def trace(a: ndarray) -> Launch:
+    """The sum of the diagonal."""
+    if not _is_row_major(a, "fd") or a.ndim != 2:
+        return None
+    return _summing(a, (), 1, min(a.shape), step=a.shape[1] + 1)
+
+
+def vector_norm(a: ndarray, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Launch:
+    """The norm of all elements, or along the last dimension, of order 1 or 2."""
+    from ...codegen.rows import few_elements
+
+    if not _is_row_major(a, "fd") or a.size > few_elements.MOST_TERMS or dtype is not None or not a.ndim or (
+            keepdim.__class__ is not bool or ord.__class__ not in (int, float) or ord not in (1, 2)):
+        return None
+    if dim.__class__ is tuple and len(dim) == 1:
+        dim, = dim
+    if dim is None:
+        shape, length = ((1,) * a.ndim if keepdim else ()), a.size
+    elif dim.__class__ is int and wrap_dim(dim, a.ndim) == a.ndim - 1:
+        length = a.shape[-1]
+        shape = (*a.shape[:-1], 1) if keepdim else a.shape[:-1]
+    else:
+        return None
+    kind = few_elements.SQUARES if ord == 2 else few_elements.MAGNITUDES
+    return _summing(a, shape, prod(shape), length, row_step=length, kind=kind, root=ord == 2)
+
+
+def extremum_of_all(a: ndarray, largest: bool) -> Launch:
+    """The largest or smallest element."""
+    if not _is_row_major(a, "fd"):
+        return None
+    from ...codegen.rows import few_elements
+
+    find, dtype = few_elements.extremum(a.dtype, a.size, largest), a.dtype
+    return with_filling(lambda x: find(None, empty((), dtype), x), Filling(find, ([None], NewArray((), dtype), 0)))
+
+
+def count_nonzero(a: ndarray, dim: Any = None) -> Launch:
+    """How many elements are not 0."""
+    if dim is not None or not _is_row_major(a, "fdl?"):
+        return None
+    from ...codegen.rows import few_elements
+
+    count = few_elements.nonzero_count(a.dtype, a.size)
+    return with_filling(lambda x: count(empty((), LONG), x), Filling(count, (NewArray((), LONG), 0)))
+
+
+__all__ = ["count_nonzero", "extremum_of_all", "trace", "vector_norm"]
