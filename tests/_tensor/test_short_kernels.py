@@ -178,7 +178,8 @@ def test_cosine_similarity():
 
 
 REDUCED = {"max": lambda x: x.max(), "min": lambda x: x.min(), "amax": lambda x: x.amax(), "trace": lambda x: x.trace(),
-           "norm": lambda x: x.norm(), "norm of rows": lambda x: x.norm(dim=1), "keepdim": lambda x: x.norm(2, -1, True),
+           "norm": lambda x: x.norm(), "norm of rows": lambda x: x.norm(dim=1),
+           "keepdim": lambda x: x.norm(2, -1, True),
            "sums of magnitudes": lambda x: torch.linalg.vector_norm(x, 1, dim=1),
            "vector_norm": lambda x: torch.linalg.vector_norm(x), "count_nonzero": lambda x: x.round().count_nonzero(),
            "counted integers": lambda x: x.long().count_nonzero(), "counted mask": lambda x: (x > 1).count_nonzero(),
@@ -189,7 +190,7 @@ REDUCED = {"max": lambda x: x.max(), "min": lambda x: x.min(), "amax": lambda x:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(4, 4), (1, 7), (9, 5), (11, 11), (5, 16), (3, 60)])
 @pytest.mark.parametrize("name", REDUCED)
-def test_reductions(name, shape, dtype):
+def test_reductions_in_one_call(name, shape, dtype):
     if name in ("addmm",):
         shape = (shape[0] + 1, shape[1])
     _check(REDUCED[name], shape, dtype=dtype, special=SPECIAL if "integers" not in name else ())

@@ -153,9 +153,9 @@ def _to_copy(a: ndarray, dtype: Any, memory_format: Any = None) -> Launch:
 
 
 def _trace(a: ndarray) -> Launch:
-    launch = trace(a)
-    if launch is not None:
-        return launch
+    found = trace(a)
+    if found is not None:
+        return found
     diagonal = picking_launch(a, np.arange(a.size).reshape(a.shape).diagonal())
     if diagonal is None:
         return None
