@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from ._library.infer_schema import infer_schema
 from ._library.kernels import OperatorKernels, refuse_keyword_tensors
 from ._library.registry import define_operator, kernels_of, operator_named, remove_operator
 from ._tensor import Tensor
-from ._tensor.overriding.replaced_kernels import ABOVE_AUTOGRAD, BELOW_AUTOGRAD, replace
+from ._tensor.overriding.replaced_kernels import ABOVE_AUTOGRAD, BELOW_AUTOGRAD, original_kernel, replace
 from .backends.numpy.memory import owner
 from .devices import device
 from .ops.overloads import OpOverload, OpOverloadPacket
@@ -97,7 +98,7 @@ class Library:
             op_name: the operator's name or overload.
             fn: the kernel.
             dispatch_key: "CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "Meta", ...
-            with_keyset: not supported.
+            with_keyset: whether the kernel's first argument is the set of dispatch keys, that of its own.
             allow_override: whether it may replace a kernel that is registered for the same dispatch key.
 
         Kernels live as long as the library. Of PyTorch's operators (`Library("aten", "IMPL")`) those are replaced that
@@ -110,14 +111,14 @@ class Library:
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        if with_keyset:
-            raise NotImplementedError("flambeau has no sets of dispatch keys: with_keyset=True is not supported")
         key = str(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd").rpartition(".")[2]
         if self.dispatch_key and key != self.dispatch_key:
             raise RuntimeError(
                 f"impl(\"{op_name}\", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch "
                 f"key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate "
                 "TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there.")
+        if with_keyset:
+            fn = _with_keys(fn, key)
         full = op_name._name if isinstance(op_name, OpOverload) else str(op_name)
         short = full.rpartition("::")[2]
         entry = f"{self.ns}/{short}/{key}"
@@ -167,6 +168,17 @@ class Library:
     def _destroy(self) -> None:
         """Remove the operators that the library defines."""
         self._destroyer()
+
+
+def _with_keys(kernel: Callable[..., Any], key: str) -> Callable[..., Any]:
+    """A kernel that is given a set of dispatch keys first."""
+    keys: Any = importlib.import_module(f"{__package__}.environment.dispatch_keys")
+
+    @functools.wraps(kernel)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return kernel(keys.DispatchKeySet(keys.DispatchKey[key]), *args, **kwargs)
+
+    return call
 
 
 def _replace_kernel(name: str, key: str, kernel: Callable[..., Any]) -> Callable[[], None]:
@@ -494,24 +506,53 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     kernels_of(op).autocast_dtypes[device_type] = cast_inputs
 
 
-def get_kernel(op: Any, dispatch_key: Any) -> Callable[..., Any]:
-    """The kernel that is registered for a dispatch key.
+class SafeKernelFunction:
+    """The kernel of an operator for a dispatch key: `kernel.call_boxed(keys, *args)` calls it.
+
+    Args:
+        function: the kernel.
+        origin: where it was registered, for its text.
+    """
+
+    def __init__(self, function: Callable[..., Any], origin: str) -> None:
+        self._function, self._origin = function, origin
+
+    def call_boxed(self, dispatch_keys: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """The kernel's result; the keys are not used, as operators are not dispatched by keys."""
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SafeKernelFunction(debug='registered at {self._origin}')"
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> SafeKernelFunction:
+    """The kernel that is registered for a dispatch key; of PyTorch's operators the one that they have here.
+
+    Args:
+        op: a qualified name, `aten::add.Tensor`, an overload or a custom operator.
+        dispatch_key: a key of the dispatcher or its name.
 
     Raises:
-        RuntimeError: there is none.
+        ValueError: `op` is none of these.
+        RuntimeError: there is no such operator, or no kernel of it.
 
     >>> import flambeau as torch
-    >>> @torch.library.custom_op("examples::plus_one", mutates_args=())
-    ... def plus_one(x: torch.Tensor) -> torch.Tensor:
-    ...     return x + 1
-    >>> type(torch.library.get_kernel("examples::plus_one", "CPU")).__name__
-    'function'
+    >>> kernel = torch.library.get_kernel("aten::add.Tensor", "CPU")
+    >>> kernel.call_boxed(torch._C.DispatchKeySet(torch._C.DispatchKey.CPU), torch.ones(2), torch.ones(2))
+    tensor([2., 2.])
     """
-    kernels = kernels_of(op)
-    found = kernels.by_key.get(str(dispatch_key).rpartition(".")[2]) or kernels.original
+    overload = operator_named(op) if isinstance(op, str) else getattr(op, "_opoverload", op)
+    if not isinstance(overload, OpOverload):
+        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
+    if overload.namespace == "aten":
+        return SafeKernelFunction(original_kernel(overload), "flambeau.ops")
+    kernels = kernels_of(overload)
+    key = str(dispatch_key).rpartition(".")[2]
+    found = kernels.by_key.get(key) or kernels.original
     if found is None:
-        raise RuntimeError(f"No kernel for {dispatch_key} of {kernels.overload.name()}")
-    return found
+        raise RuntimeError(f"no kernel for {key} for {overload.name()}")
+    code = getattr(found, "__code__", None)
+    return SafeKernelFunction(found, f"{code.co_filename}:{code.co_firstlineno}" if code else repr(found))
 
 
 def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> NoReturn:

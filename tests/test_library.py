@@ -349,3 +349,27 @@ def test_opcheck_of_a_declared_operator() -> None:
     """The checks pass for an operator that no library defines."""
     found = flambeau.library.opcheck(flambeau.ops.aten.sin.default, (flambeau.ones(2, requires_grad=True),))
     assert set(found.values()) == {"SUCCESS"}
+
+
+def test_a_kernel_of_an_operator_that_is_replaced() -> None:
+    kernel = flambeau.library.get_kernel("aten::sin", "CPU")
+    library = flambeau.library.Library("aten", "IMPL")
+
+    def zero_of_positive(keys: Any, x: Any) -> Any:
+        assert keys.has(flambeau.DispatchKey.CPU)
+        return kernel.call_boxed(keys, x) if (x < 0).any() else flambeau.zeros_like(x)
+
+    library.impl("sin", zero_of_positive, "CPU", with_keyset=True)
+    try:
+        assert flambeau.sin(flambeau.ones(2)).tolist() == [0, 0]
+        assert flambeau.sin(-flambeau.ones(1)).item() == pytest.approx(-0.84147098)
+    finally:
+        library._destroy()
+    assert flambeau.sin(flambeau.ones(1)).item() == pytest.approx(0.84147098)
+
+
+def test_kernels_that_there_are_not() -> None:
+    with pytest.raises(ValueError, match=r"get_kernel\(3\): got unexpected type for op: <class 'int'>"):
+        flambeau.library.get_kernel(3, "CPU")
+    with pytest.raises(RuntimeError, match="operator aten::add does not exist"):
+        flambeau.library.get_kernel("aten::add", "CPU")

@@ -64,12 +64,13 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
-def _upsample_vec(mode: str) -> Callable[..., Any]:
+def _upsample_vec(mode: str, antialias: bool = False) -> Callable[..., Any]:
     if "nearest" in mode:
         return lambda input, output_size, scale_factors: F.interpolate(
             input, output_size, None if scale_factors is None else tuple(scale_factors), mode)
     return lambda input, output_size, align_corners, scale_factors: F.interpolate(
-        input, output_size, None if scale_factors is None else tuple(scale_factors), mode, align_corners)
+        input, output_size, None if scale_factors is None else tuple(scale_factors), mode, align_corners,
+        antialias=antialias)
 
 
 def _upsample(mode: str, antialias: bool = False) -> Callable[..., Any]:
@@ -187,6 +188,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
         ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
         ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
     **{f"aten._upsample_nearest_exact{d}d.default": _upsample("nearest-exact") for d in (1, 2, 3)},
+    **{f"aten._upsample_{mode}2d_aa.vec": _upsample_vec(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     **{f"aten._upsample_{mode}2d_aa.default": _upsample(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention_with_sums,
     **ASSERTIONS, **GRADIENTS, **INNER, "aten.to.dtype_layout": _to_options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from .. import config, dtypes
 from .._tensor import Tensor, functions
 from .._tensor.memory import pickling
 from ..accelerators.absent import device_index
+from ..compiler import api as compiler
 from ..exception_wrapper import ExceptionWrapper, KeyErrorMessage
 
 
@@ -120,6 +122,13 @@ def classproperty(func: Callable[..., Any]) -> _ClassPropertyDescriptor:
 def _handle_complex(tensor: Any) -> Any:
     """A complex tensor as real numbers; any other value as it is."""
     return functions.view_as_real(tensor) if isinstance(tensor, Tensor) and tensor.is_complex() else tensor
+
+
+def is_compiling() -> bool:
+    """Whether a function is being traced: the deprecated name of `torch.compiler.is_compiling`."""
+    warnings.warn("`torch._utils.is_compiling` is deprecated. Use `torch.compiler.is_compiling` instead.",
+                  FutureWarning, stacklevel=2)
+    return compiler.is_compiling()
 
 
 def __getattr__(name: str) -> Any:

@@ -204,3 +204,28 @@ def test_randint_like_takes_its_bound_by_name() -> None:
     assert draws[0] == draws[1] == draws[2]
     with pytest.raises(TypeError):
         torch.randint_like(x)
+
+
+@needs_pytorch
+@pytest.mark.parametrize("call", [
+    lambda t, x: x.new(x, device="cpu"),
+    lambda t, x: x.new(x, device="cuda"),
+    lambda t, x: x.new(device="cuda"),
+    lambda t, x: x.new((2.0, 3.0), device="cuda"),
+    lambda t, x: t.Tensor(x, device="cpu"),
+])
+def test_legacy_constructors_refuse_devices_as_pytorch_does(call):
+    errors = []
+    for t in (pytorch, torch):
+        with pytest.raises(RuntimeError) as caught:
+            call(t, t.tensor([1]))
+        errors.append(str(caught.value))
+    assert errors[1] == errors[0]
+
+
+def test_full_of_a_complex_number_is_complex64_also_where_float16_is_the_default():
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert torch.full((1,), 1 + 1j).dtype is torch.complex64
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -143,6 +143,8 @@ INNER = [
         ("nearest3d", "image[:, None]", "[3, 5, 9]", "", "None"),
         ("trilinear3d", "image[:, None]", "[3, 5, 9]", "False, ", "None"))),
     "_upsample_nearest_exact2d(image, [5, 9], None, None)", "_upsample_bilinear2d_aa(image, [2, 3], False)",
+    "_upsample_bilinear2d_aa(image, [2, 3], False, scale_factors=None)",
+    "_upsample_bicubic2d_aa(image, None, False, scale_factors=[0.5, 0.5])",
     "_upsample_bicubic2d_aa(image, [2, 3], True)",
     "_convolution(image, kernel, p[0, :2], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, True, True)",
     "_convolution_mode(image, kernel, None, [1, 1], 'valid', [1, 1], 1)", "thnn_conv2d(image, kernel, [2, 2])",

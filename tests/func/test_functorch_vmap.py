@@ -74,3 +74,9 @@ def test_parts_of_vmap_are_replaceable(monkeypatch: pytest.MonkeyPatch) -> None:
         result = t.vmap(product)(Pair(t.arange(6.0).reshape(3, 2), t.ones(3, 2)))
         found.append((calls, result.tolist()))
     assert found[1] == found[0]
+
+
+def test_an_output_as_a_tuple() -> None:
+    module = importlib.import_module("flambeau.compiler.functorch.eager_transforms")
+    assert module._as_tuple(1) == (1,)
+    assert module._as_tuple((1, 2)) == (1, 2)

@@ -82,7 +82,7 @@ GUARDED_METHODS = (
 #: guarded functions of which a look at classes would take more than 2 % of a call on small matrices
 UNCHECKED = frozenset("""
     addcdiv addcmul arange argsort clamp clamp_ clip clip_ count_nonzero diagonal eye full linalg_vector_norm narrow
-    outer round sort tile where
+    new outer round sort tile where
 """.split())  # noqa: SIM905
 
 

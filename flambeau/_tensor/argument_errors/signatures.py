@@ -168,7 +168,7 @@ class Signature:
                             f'error "type must be tuple of ints,but got {type(element).__name__}"')
             if p.kind == "Scalar" and value.__class__ is int and not -_LIMIT <= value < 2 * _LIMIT:
                 return OverflowError("int too big to convert")
-            if p.kind == "Device" and value is not None:
+            if p.kind == "Device" and value is not None and self.name != "new":  # which compares types of devices
                 try:
                     devices.storage_device(value)
                 except (AssertionError, RuntimeError) as error:

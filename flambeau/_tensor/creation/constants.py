@@ -33,6 +33,7 @@ from ..shape.resizing import resize_
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
 from .from_data import (
+    check_legacy_device,
     fill_new,
     legacy_constructor,
     makes_meta,
@@ -306,6 +307,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if dtype is None and out is None:
         dtype = dtypes.of_scalar(fill_value)
+        if dtype is dtypes.complex32:  # of the default dtype float16, where `tensor` of a complex number is complex32
+            dtype = dtypes.complex64
     return _filled(fill_value, (size,), "full", dtype, device, requires_grad, out)
 
 
@@ -558,6 +561,11 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if isinstance(self._array, SparseArray):
         return sparse_implementation("likes", "new")(self, *args, **kwargs)
+    if "device" in kwargs:
+        if args and isinstance(args[0], Tensor):
+            raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "
+                               "torch.as_tensor(...) instead.")
+        check_legacy_device(args, kwargs, self._device.type)
     return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, like=self._device, **kwargs))
 
 

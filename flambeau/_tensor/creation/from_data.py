@@ -682,7 +682,7 @@ _LEGACY_FORMS = ("*, torch.device device = None", "torch.Storage storage", "Tens
                  "tuple of ints size, *, torch.device device = None", "object data, *, torch.device device = None")
 
 
-def _check_legacy_device(args: tuple[Any, ...], kwargs: dict[str, Any], expected: str) -> None:
+def check_legacy_device(args: tuple[Any, ...], kwargs: dict[str, Any], expected: str) -> None:
     """Raise PyTorch's error unless a legacy constructor may have this argument `device=`.
 
     Args:
@@ -709,7 +709,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.d
         like: the device of the new tensor.
     """
     if "device" in kwargs:
-        _check_legacy_device(args, kwargs, like.type)
+        check_legacy_device(args, kwargs, like.type)
         kwargs.pop("device")
     if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
         return _legacy_of_storage(cls, dtype, args[0])

@@ -8,6 +8,7 @@ operators take the general path.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from ...engine.grad_mode import grad_mode
@@ -22,6 +23,22 @@ ABOVE_AUTOGRAD, BELOW_AUTOGRAD = frozenset(("Autograd", "AutogradCPU")), frozens
 
 #: name of the overload -> dispatch key -> kernel
 _kernels: dict[str, dict[str, Callable[..., Any]]] = {}
+
+
+#: names of overloads whose own kernels run, although others replace them
+_running_originals: ContextVar[frozenset[str]] = ContextVar("running_originals", default=frozenset())
+
+
+def original_kernel(overload: OpOverload) -> Callable[..., Any]:
+    """A function that calls an operator's own kernel, also where another one replaces it."""
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        token = _running_originals.set(_running_originals.get() | {str(overload)})
+        try:
+            return overload(*args, **kwargs)
+        finally:
+            _running_originals.reset(token)
+
+    return kernel
 
 
 def replace(overload: OpOverload, key: str, kernel: Callable[..., Any]) -> Callable[[], None]:
@@ -53,7 +70,7 @@ def replace(overload: OpOverload, key: str, kernel: Callable[..., Any]) -> Calla
 def run_replaced(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[Any, bool]:
     """The result of the kernel that replaces an operator's, and whether autograd has seen it; NotImplemented: none."""
     overload, args, kwargs = call_arguments(op, inputs, params)
-    by_key = _kernels.get(str(overload), {})
+    by_key = {} if str(overload) in _running_originals.get() else _kernels.get(str(overload), {})
     if grad_mode.get():
         for key in sorted(ABOVE_AUTOGRAD & by_key.keys()):
             return by_key[key](*args, **kwargs), True
@@ -66,4 +83,4 @@ def run_replaced(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple
     return NotImplemented, False
 
 
-__all__ = ["ABOVE_AUTOGRAD", "BELOW_AUTOGRAD", "replace", "run_replaced"]
+__all__ = ["ABOVE_AUTOGRAD", "BELOW_AUTOGRAD", "original_kernel", "replace", "run_replaced"]

@@ -10,6 +10,7 @@ from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...ops.reduction.ordering import check_isin
+from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
@@ -200,6 +201,11 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
                            f"{list(edges.shape)} and input value tensor {list(shape)}")
     if sorter is not None:
         _check_sorter(name, sorter, edges)
+    for kind, x in (("input value", values), ("boundary", sorted_sequence), ("sorter", sorter)):
+        if x is not None and x._array.__class__ is np.ndarray and not x._array.flags.c_contiguous:
+            warn_once(f"{name}: {kind} tensor is non-contiguous, this will lower the performance due to extra data "
+                      f"copy when converting non-contiguous tensor to contiguous, please use contiguous {kind} tensor "
+                      "if possible. This message will only appear once per program.")
     params = {"right": right, "out_int32": out_int32}
     result = apply(REGISTRY["_searchsorted"], [sorted_sequence, values, sorter], params)
     if out is not None and out.dtype is not result.dtype:

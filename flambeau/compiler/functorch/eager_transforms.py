@@ -21,4 +21,9 @@ def _slice_argnums(args: tuple[Any, ...], argnums: argnums_t, as_tuple: bool = T
     return (selected,) if isinstance(argnums, int) and as_tuple else selected
 
 
+def _as_tuple(val: Any) -> tuple[Any, ...]:
+    """A tuple as it is, another value as a tuple of one."""
+    return val if isinstance(val, tuple) else (val,)
+
+
 __all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
