@@ -10,6 +10,7 @@ import numpy as np
 from ..dtypes import bool_, int8, int32, uint8
 from ..dtypes import dtype as dtype_class
 from ..engine.tensor_interface import layer
+from ..modes import special
 from ..ops.declare import REGISTRY
 from ..warning_location import always, user_stacklevel
 from .argument_errors.out_arguments import check_records_nothing
@@ -17,6 +18,7 @@ from .dispatch.apply import apply
 from .dispatch.out_tensors import write_out
 from .dispatch.public_functions import public_function
 from .linalg.norms import check_norm_dtype
+from .sparse.recording import record
 from .tensor import Tensor, wrap
 
 __all__ = ["_has_compatible_shallow_copy_type", "_int_mm", "_log_softmax_backward_data", "_shape_as_tensor",
@@ -108,7 +110,16 @@ def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
     >>> torch.slice_inverse(x[1:3], x, 0, 1, 3)
     tensor([0, 1, 2, 3])
     """
-    return layer.functions.as_strided(input, src._array.shape, src.stride(), src.storage_offset())
+    fn = layer.functions
+    out: Tensor = fn.as_strided(input, src._array.shape, src.stride(), src.storage_offset())
+    if special[0] and layer.is_handled(input):
+        return out
+
+    def rule(g: Tensor) -> tuple[Tensor, Tensor]:
+        return (layer.functions.slice_copy(g, dim, start, end, step),
+                layer.functions.slice_scatter(g, g.new_zeros(input._array.shape), dim, start, end, step))
+
+    return record(out, "SliceInverseBackward0", (input, src), rule)
 
 
 def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -277,3 +277,17 @@ def test_unbind_along_an_empty_dimension_has_no_results():
     x = torch.zeros(0, 3, requires_grad=True)
     assert x.unbind(0) == ()
     assert list(x) == []
+
+
+@pytest.mark.parity
+def test_slice_inverse_has_a_gradient_for_both_tensors():
+    pytorch = pytest.importorskip("torch")
+    found = []
+    for t in (pytorch, torch):
+        base = t.zeros(4, 4, requires_grad=True)
+        whole = base.clone()
+        part = whole[::2]
+        result = t.slice_inverse(part, whole, 0, 0, 4, 2)
+        gradients = t.autograd.grad((result * t.arange(16.0).reshape(4, 4)).sum(), [whole, part])
+        found.append((type(result.grad_fn).__name__, [g.tolist() for g in gradients]))
+    assert found[1] == found[0]

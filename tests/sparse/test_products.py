@@ -19,3 +19,17 @@ def test_reduced_products(reduce):
 def test_reductions_that_there_are_not(reduce, text):
     with pytest.raises(RuntimeError, match=text):
         torch.sparse.mm(torch.eye(2).to_sparse_csr(), torch.eye(2), reduce)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_gradients_of_reduced_products(reduce):
+    pytorch = pytest.importorskip("torch")
+    found = []
+    for t in (pytorch, torch):
+        x = t.tensor([[1.0, 0, 2], [0, 3, 3], [0, 0, 0], [-1, 1, 0]]).to_sparse_csr().requires_grad_()
+        y = t.tensor([[1.0, 2], [3, 3], [3, -1]], requires_grad=True)  # with equal products in the second row
+        product = t.sparse.mm(x, y, reduce)
+        (product * t.arange(1.0, 9).reshape(4, 2)).sum().backward()
+        found.append((type(product.grad_fn).__name__, x.grad.values().tolist(), y.grad.tolist()))
+    assert found[1] == found[0]

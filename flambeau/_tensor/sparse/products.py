@@ -404,10 +404,44 @@ def _reduced_product(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     fn = _fn()
     rows = wrap(decompress(a.compressed).astype(np.int64))
     columns = wrap(a.plain.astype(np.int64))
-    products = mat1.values().unsqueeze(1) * fn.index_select(mat2, 0, columns)
-    zeros = fn.zeros((a.shape[0], mat2._array.shape[1]), dtype=mat1.dtype)
-    index = rows.unsqueeze(1).expand(products._array.shape)
-    return fn.scatter_reduce(zeros, 0, index, products, _REDUCTIONS[reduce], include_self=False)
+    kind = _REDUCTIONS[reduce]
+
+    def shape_as(index: Tensor, x: Tensor) -> Tensor:
+        return index.unsqueeze(1).expand(x._array.shape)
+
+    token = grad_mode.set(False)
+    try:
+        values = wrap(a.values)
+        products = values.unsqueeze(1) * fn.index_select(mat2, 0, columns)
+        zeros = fn.zeros((a.shape[0], mat2._array.shape[1]), dtype=mat1.dtype)
+        index = shape_as(rows, products)
+        out: Tensor = fn.scatter_reduce(zeros, 0, index, products, kind, include_self=False)
+    finally:
+        grad_mode.reset(token)
+
+    def rule(g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        token = grad_mode.set(False)
+        try:
+            each = fn.index_select(g, 0, rows)  # (nonzeros, n), of the products
+            if kind == "mean":
+                each = each / wrap(np.diff(a.compressed).astype(a.values.dtype))[rows].unsqueeze(1)
+            elif kind != "sum":  # the first of equal products
+                numbers = shape_as(fn.arange(products._array.shape[0]), products)
+                equal = products == fn.index_select(out, 0, rows)
+                first = fn.scatter_reduce(fn.zeros_like(out, dtype=numbers.dtype), 0, index, fn.where(
+                    equal, numbers, products._array.shape[0]), "amin", include_self=False)
+                each = each * (numbers == fn.index_select(first, 0, rows))
+            of_sparse = of_dense = None
+            if needs(mat1):
+                of_values = (each * fn.index_select(mat2, 0, columns)).sum(1)
+                of_sparse = make(a.with_values(of_values._array))
+            if needs(mat2):
+                of_dense = fn.index_add(fn.zeros_like(mat2), 0, columns, each * values.unsqueeze(1))
+            return of_sparse, of_dense
+        finally:
+            grad_mode.reset(token)
+
+    return record(out, "SparseMmReduceImplBackward0", (mat1, mat2), rule, (mat2,))
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1., alpha: Any = 1.,
