@@ -166,7 +166,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     shape_only = plan.consts == (("shape", 0),)
-    known_calls, is_due = KnownCalls(), cycle(_DUE if launches is None and limit is not None else (False,)).__next__
+    known_calls, is_due = KnownCalls(wait=1), cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
     of_others = launched(general)  # tensors of other dtypes
 
@@ -194,6 +194,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
                     launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
                 if launch:
+                    if launches.misses:
+                        launches.hit()
                     r = launch(a)
                 elif limit is not None and (size := a.size) > limit[0]:
                     return fallback(input)
@@ -261,7 +263,10 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
             elif launch:
-                enter = known_calls.add((input,), {}, launch)
+                known_calls.left -= 1
+                if known_calls.left <= 0:
+                    known_calls.begin_attempt()
+                    enter = known_calls.add((input,), {}, launch)
             elif launch is False and SMALL_KERNELS[0] and is_due() and r.ndim and (
                     r.flags.c_contiguous and in_elementwise_layout(r, (a,)) is r):  # whatever layouts are seen later
                 enter = known_calls.add((input,), {}, kernel)

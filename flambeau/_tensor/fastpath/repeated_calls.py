@@ -21,7 +21,7 @@ from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, inference, inference_used, special
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
-from .repeated_layouts import CALLS, F32, MOST, KnownCalls, Launches, ndarray
+from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray
 
 new = object.__new__
 _grad_enabled, _inferring = grad_mode.get, inference.get
@@ -47,7 +47,7 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
     launches = Launches()
     find = launches.single.get
     observed: dict[Any, Any] = {}
-    known_calls = KnownCalls(differentiable)
+    known_calls = KnownCalls(differentiable, wait=1)
     enter: Any = None
 
     @functools.wraps(function)
@@ -67,6 +67,9 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
                 enable_kernels()
             return function(*args, **kwargs) if kwargs else function(*args)
         elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
+            return function(*args, **kwargs)
+        if launches.skips:
+            launches.skips -= 1
             return function(*args, **kwargs)
         if special[0] or active_transforms[0] or determinism[0] or (inference_used[0] and _inferring()):
             return function(*args, **kwargs)
@@ -117,6 +120,8 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
         except TypeError:  # a list in a tuple
             return function(*args, **kwargs)
         if known:
+            if launches.misses:
+                launches.hit()
             launch, several, recorded = known
             if recorded is not None:
                 result = recorded(tensors, arrays)
@@ -125,7 +130,10 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
             array = launch(*arrays) if hasattr(launch, "filling") else run_in_quiet(launch, arrays)
             if array is None:  # an index is out of range
                 return function(*args, **kwargs)
-            enter = known_calls.add(args, kwargs, launch, several)
+            known_calls.left -= 1
+            if known_calls.left <= 0:
+                known_calls.begin_attempt()
+                enter = known_calls.add(args, kwargs, launch, several)
             if several is not None:
                 return several([wrap(each) for each in array])
             result = new(Tensor)
@@ -135,8 +143,9 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
             result._node = result._grad = result._counter = result._base = result._accumulator = None
             return result
         if known is False or _VOID in parts:
+            launches.miss()
             return function(*args, **kwargs)
-        if launches.count(key) != CALLS - 1:
+        if not launches.is_due(key):
             result = function(*args, **kwargs)
             recorded = launches.candidate(key)
             if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors, arrays):

@@ -29,8 +29,10 @@ F64 = np.dtype(np.float64)
 
 #: the most elements of the arrays that launches are kept for
 MOST = 16384
-#: calls with one layout before its launch is planned, and calls that compare its results
+#: calls with one of few layouts before its launch is planned, and calls that compare its results
 CALLS, PROOFS = 24, 4
+#: calls that are looked up in vain before fewer are, and the number at which one of 8 is
+MISSES, MOST_MISSES = 512, 960
 #: where calls are not counted by layout: the calls, neither recorded nor known, until one may become known; and at most
 LEARNED, LONGEST_WAIT = 16, 1024
 #: operators with positional parameters that have launches for small arrays
@@ -56,28 +58,45 @@ _creating = threading.Lock()
 class Launches:
     """The launches of one operator by layout.
 
+    The more layouts have launches, the more calls another one has to be seen in: planning takes as long as hundreds of
+    calls. Where most calls are of layouts without a launch, as with texts of ever other lengths, few are looked up.
+
     Attributes:
         single, double: float32's and float64's, functions of arrays by key; False where NumPy computes the operator.
         most: the most elements of an input whose launches are looked up; smaller once planning found none for a layout
             and the operator has none above.
+        misses: how many calls of late were looked up in vain; each that was found makes up for four.
+        skips: how many calls from now on need not be looked up, nor counted.
     """
 
-    __slots__ = ("_candidates", "_counts", "double", "most", "single")
+    __slots__ = ("_candidates", "_counts", "double", "misses", "most", "single", "skips")
 
     def __init__(self) -> None:
         self.most = MOST
         self.single: dict[Any, Any] = {}
         self.double: dict[Any, Any] = {}
+        self.misses = self.skips = 0
         self._counts: dict[Any, int] = {}
         self._candidates: dict[Any, Any] = {}
 
-    def count(self, key: Hashable) -> int:
-        """How many calls of a layout were counted."""
-        return self._counts.get((F32.char, key), 0)
+    def hit(self) -> None:
+        """Note that a call was found."""
+        self.misses = max(self.misses - 4, 0)
+
+    def miss(self) -> None:
+        """Note that a call was looked up in vain."""
+        self.misses = misses = min(self.misses + 1, MOST_MISSES)
+        if misses > MISSES:
+            self.skips = (misses - MISSES) // 64
+
+    def is_due(self, key: Hashable) -> bool:
+        """Whether the launch of a layout is to be planned in this call."""
+        counted = (F32.char, key)
+        return self._counts.get(counted, 0) + 1 >= _needed(self.single) and counted not in self._candidates
 
     def candidate(self, key: Hashable) -> Any:
         """The launch of a layout that is being compared; None where there is none."""
-        return self._candidates.get((F32.char, key))
+        return self._candidates.get((F32.char, key), (None,))[0]
 
     def refuse(self, key: Hashable) -> None:
         """Leave a layout to NumPy from now on."""
@@ -94,51 +113,62 @@ class Launches:
             key: the layouts and parameters.
             make: (*arguments) -> the function of the arrays, or None.
         """
-        counts, counted = self._counts, (dtype.char, key)
-        count = counts.get(counted, 0) + 1
-        if count < CALLS:
-            if len(counts) >= 4 * LAYOUTS:
-                counts.clear()
-            counts[counted] = count
+        if self.skips:
+            self.skips -= 1
             return
-        launch = self._candidates.pop(counted, None)
+        kept = self.single if dtype is F32 else self.double
+        counts, counted = self._counts, (dtype.char, key)
+        launch, comparisons = self._candidates.pop(counted, (None, 0))
+        if launch is None:
+            count = counts.get(counted, 0) + 1
+            if count < _needed(kept):
+                if len(counts) >= 4 * LAYOUTS:
+                    counts.clear()
+                counts[counted] = count
+                self.miss()
+                return
         if launch is None and _are_arrays(result) and all(a.__class__ is ndarray and a.size for a in arrays):
             launch = make(*arguments)
         if launch is None or not same_arrays(
                 run_in_quiet(launch[0] if launch.__class__ is tuple else launch, arrays), result):
             launch = False
-        elif count < CALLS + PROOFS:
-            counts[counted] = count
-            self._candidates[counted] = launch
+        elif comparisons < PROOFS:
+            self._candidates[counted] = launch, comparisons + 1
             return
-        kept = self.single if dtype is F32 else self.double
         if len(kept) >= LAYOUTS:
             kept.clear()
         kept[key] = launch
         counts.pop(counted, None)
 
 
+def _needed(kept: dict[Any, Any]) -> int:
+    """The calls with one layout before its launch is planned, beside those that have one."""
+    return CALLS << len(kept) // 32
+
+
 class KnownCalls:
     """The known calls of one function (`known_calls.CallTable`), which are imported with the first.
 
-    One of `LEARNED` calls is attempted to become known. An attempt takes as long as a hundred calls: after each that
-    added nothing, because the call cannot be known or the table is full, the next one waits twice as long.
+    An attempt to make a call known takes as long as a hundred calls: after each that added nothing, because the call
+    cannot be known or the table is full, the next one waits twice as long.
 
     Args:
         differentiable: of `CallTable`.
         states: gives those of `CallTable`, when the first call is added.
+        wait: one of so many calls is attempted to become known.
 
     Attributes:
         left: the calls until the next attempt, counted down by the function.
     """
 
-    __slots__ = ("_differentiable", "_states", "_table", "_wait", "left")
+    __slots__ = ("_differentiable", "_first_wait", "_states", "_table", "_wait", "left")
 
-    def __init__(self, differentiable: bool = True, states: Callable[[], tuple[list[Any], ...]] = tuple) -> None:
+    def __init__(self, differentiable: bool = True, states: Callable[[], tuple[list[Any], ...]] = tuple,
+                 wait: int = LEARNED) -> None:
         self._differentiable = differentiable
         self._states = states
         self._table: Any = None
-        self.left = self._wait = LEARNED
+        self.left = self._wait = self._first_wait = wait
 
     def begin_attempt(self) -> None:
         """Set `left` for an attempt that adds nothing; `add` sets it again."""
@@ -166,7 +196,7 @@ class KnownCalls:
         before = table.count
         enter: Callable[..., Any] | None = add(table)
         if table.count > before:
-            self.left = self._wait = LEARNED
+            self.left = self._wait = self._first_wait
         return enter
 
 

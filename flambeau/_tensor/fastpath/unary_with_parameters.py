@@ -280,7 +280,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
     single, double = launches.single.get, launches.double.get
     finish: Any = None
     elementwise, threshold = op.kind == ELEMENTWISE, threshold_of(op.name)
-    known_calls = KnownCalls()
+    known_calls = KnownCalls(wait=1)
     enter: Any = None
     of_narrow = launched(_general)
 
@@ -312,6 +312,8 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
             except (AttributeError, TypeError, ValueError):  # no tensor; a parameter that is unhashable, an array
                 pass
             if launch:
+                if launches.misses:
+                    launches.hit()
                 r = launch[0](a)
                 if not (input._requires_grad and _grad_enabled()) and not (
                         result_modes_used[0] and (active_transforms[0] or _inferring())):
@@ -320,7 +322,10 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
                     result._output_nr = 0
                     result._grad = result._counter = result._base = result._accumulator = result._node = None
                     result._requires_grad = False
-                    enter = known_calls.add(args, params, launch[0])
+                    known_calls.left -= 1
+                    if known_calls.left <= 0:
+                        known_calls.begin_attempt()
+                        enter = known_calls.add(args, params, launch[0])
                     return result
                 return finish(input, a, r, launch[1], kernel_rule if elementwise and a.size > threshold[0] else run)
         if out is not None or not args or (special[0] and not beside_levels(*args)):
