@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau._tensor.fastpath.repeated_layouts import MOST, Launches, launch_or_limit
+from flambeau._tensor.fastpath.repeated_layouts import (
+    CALLS,
+    F32,
+    MISSES,
+    MOST,
+    MOST_MISSES,
+    PROOFS,
+    Launches,
+    launch_or_limit,
+)
 from flambeau.ops.declare import REGISTRY
 
 
@@ -39,3 +48,57 @@ def test_large_rearrangements_have_launches():
     launch = launch_or_limit(launches, REGISTRY["tril"], [x[:30, :30].copy()], {"diagonal": 0})
     assert np.array_equal(launch(x[:30, :30].copy()), np.tril(x[:30, :30]))
     assert launches.most == MOST
+
+
+def _count_plans(launches, calls):
+    """The layouts that are planned in calls of layouts, given as numbers."""
+    planned = []
+
+    def make(key):
+        planned.append(key)
+        return np.negative
+
+    for key in calls:
+        x = np.ones(key + 1, np.float32)
+        if key in launches.single:
+            launches.hit()
+        else:
+            launches.consider(F32, key, (x,), -x, make, key)
+    return planned
+
+
+def test_few_layouts_are_planned_after_as_many_calls_as_the_first():
+    launches = Launches()
+    assert _count_plans(launches, [*range(20)] * (CALLS + PROOFS)) == [*range(20)]
+    assert set(launches.single) == set(range(20))
+
+
+def test_the_more_layouts_are_planned_the_later_others_are():
+    launches = Launches()
+    launches.single.update(dict.fromkeys(range(100, 164), np.negative))
+    assert _count_plans(launches, [0] * (4 * CALLS - 1)) == []
+    assert _count_plans(launches, [0] * (PROOFS + 1)) == [0]
+    assert 0 in launches.single
+
+
+def test_calls_of_ever_other_layouts_are_skipped():
+    launches = Launches()
+    assert _count_plans(launches, range(MISSES)) == []
+    assert launches.skips == 0
+    _count_plans(launches, [k % 1000 for k in range(8 * MOST_MISSES)])
+    assert launches.misses == MOST_MISSES
+    launches.skips = 0
+    launches.miss()
+    assert launches.skips == (MOST_MISSES - MISSES) // 64
+    for _ in range(MOST_MISSES):  # layouts that are known come again
+        launches.hit()
+    launches.miss()
+    launches.skips = 0
+    assert _count_plans(launches, [5000] * CALLS) == [5000]
+
+
+def test_results_of_ever_other_lengths_are_the_same():
+    torch.ones(64, 64).exp()
+    for n in [*range(1, 300), *range(1, 300)]:
+        x = torch.arange(float(n))
+        assert torch.equal(torch.where(x > 3, x, -x), torch.tensor([float(k if k > 3 else -k) for k in range(n)]))

@@ -194,8 +194,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
                     launch = (launches.single if dt is F32 else launches.double).get((a.shape, a.strides))
                 if launch:
-                    if launches.misses:
-                        launches.hit()
+                    if launches.misses:  # type: ignore[union-attr]
+                        launches.hit()  # type: ignore[union-attr]
                     r = launch(a)
                 elif limit is not None and (size := a.size) > limit[0]:
                     return fallback(input)
