@@ -166,7 +166,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     shape_only = plan.consts == (("shape", 0),)
-    known_calls, is_due = KnownCalls(wait=1), cycle(_DUE if launches is None and limit is not None else (False,)).__next__
+    known_calls = KnownCalls(wait=1)
+    is_due = cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
     of_others = launched(general)  # tensors of other dtypes
 
