@@ -20,6 +20,7 @@ from ..engine.grad_mode import no_grad
 from ..nn import Module
 from ..nn.parameter import is_lazy
 from ..nn.typename import typename
+from .arguments import DeclaredArguments
 from .interpreter import TorchScriptUnsupported, interpret
 from .modifiers import FunctionModifiers, get_torchscript_modifier
 from .tracer_warnings import WarnOfConstants
@@ -116,6 +117,7 @@ class ScriptFunction:
         functools.update_wrapper(self, function)
         self._make_graph, self._graph = graph, None
         self._torchdynamo_inline = function
+        self._declared = None if traced else DeclaredArguments(function)
         if traced:
             self._traced = True
         self.name = getattr(function, "__name__", type(function).__name__)
@@ -127,6 +129,8 @@ class ScriptFunction:
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if self._declared is not None:
+            args, kwargs = self._declared.convert(args, kwargs)
         with _trace_block(warns=False) if self._traced else nullcontext():  # the branches that the trace took
             return interpret(self._torchdynamo_inline, args, kwargs, traced=self._traced)
 
@@ -261,6 +265,8 @@ class RecursiveScriptModule(ScriptModule):
     _traced = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._traced:
+            args, kwargs = _declared_arguments(_original_class(self).forward).convert(args, kwargs, method=True)
         with _trace_block(warns=False) if self._traced else nullcontext():
             return interpret(super().__call__, args, kwargs, traced=self._traced)
 
@@ -292,6 +298,9 @@ class TopLevelTracedModule(TracedModule):
 def _original_class(module: Module) -> type:
     original: type = type(module)._original
     return original
+
+
+_declared_arguments = functools.cache(DeclaredArguments)
 
 
 @functools.cache
