@@ -305,7 +305,8 @@ _declared_arguments = functools.cache(DeclaredArguments)
 
 @functools.cache
 def _scripted_class(kind: type, original: type) -> type:
-    return type(kind.__name__, (kind, original), {"_original": original, "__module__": "torch.jit._script",
+    module = "torch.jit._trace" if kind._traced else "torch.jit._script"
+    return type(kind.__name__, (kind, original), {"_original": original, "__module__": module,
                                                   "__doc__": original.__doc__})
 
 
@@ -400,15 +401,24 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
     Here later calls take their own branches, but where `is_tracing()` decides: it is True in them, too.
 
     Args:
-        func: a function or module.
+        func: a function or module; the method `forward` of a module means the module.
         example_inputs: its arguments, a tuple or one tensor.
         example_kwarg_inputs: its arguments by name, instead.
+
+    Raises:
+        AttributeError: another method of a module.
 
     >>> import flambeau as torch
     >>> double = torch.jit.trace(lambda x: 2 * x, torch.ones(1))
     >>> double(torch.ones(2))
     tensor([2., 2.])
     """
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, Module):
+        if getattr(func, "__name__", None) != "forward":
+            raise AttributeError("trace doesn't support compiling individual module's functions.\n"
+                                 "Please use trace_module")
+        func = owner
     if isinstance(func, ScriptModule):
         return func
     if example_inputs is None and not isinstance(example_kwarg_inputs, dict):

@@ -200,3 +200,14 @@ def test_arguments_that_do_not_fit_and_torchscript_itself_raise_as_before():
         torch.jit.script(_views)()
     with pytest.raises(NotImplementedError, match="has no TorchScript"):
         torch.jit.script(lambda f: f.graph)(torch.jit.script(_views))
+
+
+def test_tracing_the_forward_of_a_module_traces_the_module():
+    net = nn.Linear(2, 3)
+    traced = torch.jit.trace(net.forward, torch.ones(1, 2))
+    assert isinstance(traced, torch.jit.TopLevelTracedModule)
+    assert type(traced).__module__ == "torch.jit._trace"
+    assert traced.original_name == "Linear"
+    assert traced.weight is net.weight
+    with pytest.raises(AttributeError, match="trace doesn't support compiling individual module's functions"):
+        torch.jit.trace(net.extra_repr, ())

@@ -5,6 +5,7 @@ Expected values are PyTorch's.
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.backends.numpy import distance
 
 F = torch.nn.functional
 
@@ -182,6 +184,24 @@ def test_distances_by_product_and_by_difference_agree() -> None:
     x, y = torch.randn(40, 3, dtype=torch.float64), torch.randn(30, 3, dtype=torch.float64)
     near = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     np.testing.assert_allclose(torch.cdist(x, y).numpy(), near.numpy(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize(("rows", "columns"), [((7, 5), (6, 5)), ((2, 1, 7, 40), (3, 6, 40))])
+def test_blocks_of_distances_have_the_bits_of_all_at_once(p, rows, columns, monkeypatch) -> None:
+    x, y = torch.randn(rows), torch.randn(columns)
+    at_once = torch.cdist(x, y, p, "donot_use_mm_for_euclid_dist")
+    monkeypatch.setattr(distance, "_BLOCK", 32)
+    assert torch.equal(torch.cdist(x, y, p, "donot_use_mm_for_euclid_dist"), at_once)
+
+
+def test_memory_of_distances_does_not_grow_with_the_width() -> None:
+    x = torch.zeros(100, 10_000)
+    tracemalloc.start()
+    torch.cdist(x, x, p=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 2 ** 20  # all differences take 400 MB
 
 
 # ----- gradients along Hermitian matrices ------------------------------------------------

@@ -7,7 +7,28 @@ from typing import Any
 import numpy as np
 
 
+#: elements of differences that are in memory at once: they stay in the second-level cache
+_BLOCK = 2 ** 16
+
+
 def _cdist(x: Any, y: Any, p: float) -> Any:
+    if x.size * y.size <= _BLOCK * x.shape[-1] or not x.shape[-1]:  # at least as many as there are differences
+        return _distances(x, y, p)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    rows, columns, width = x.shape[-2], y.shape[-2], x.shape[-1]
+    result = np.empty((*batch, rows, columns), x.dtype)
+    x, y = np.broadcast_to(x, (*batch, rows, width)), np.broadcast_to(y, (*batch, columns, width))
+    wide = min(columns, max(1, _BLOCK // width))
+    high = max(1, _BLOCK // (wide * width))
+    for index in np.ndindex(batch):
+        for i in range(0, rows, high):
+            for j in range(0, columns, wide):
+                result[(*index, slice(i, i + high), slice(j, j + wide))] = _distances(
+                    x[(*index, slice(i, i + high))], y[(*index, slice(j, j + wide))], p)
+    return result
+
+
+def _distances(x: Any, y: Any, p: float) -> Any:
     d = np.abs(x[..., :, None, :] - y[..., None, :, :])
     if not d.shape[-1]:
         return np.zeros(d.shape[:-1], d.dtype)
