@@ -222,6 +222,8 @@ _NEVER_OVERRIDDEN = frozenset((
 _NOT_AS_IN_FUNCTIONAL = ("binary_cross_entropy_with_logits", "cosine_embedding_loss", "embedding_renorm_",
                           "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
                           "poisson_nll_loss", "triplet_margin_loss")
+#: functions of recurrent networks, which `nn` defines
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
 
 
@@ -233,7 +235,9 @@ def _overridable() -> dict[str, Any]:
     names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))
     found = {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
     losses = importlib.import_module(f"{__package__}.nn.functionals.torch_names")
+    recurrent = importlib.import_module(f"{__package__}.nn.recurrent")
     return found | {name: getattr(losses, name) for name in _NOT_AS_IN_FUNCTIONAL} | {
+        name: getattr(recurrent, name) for name in _RECURRENT} | {
         "conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 

@@ -45,6 +45,40 @@ PROGRAMS: dict[str, str] = {
         out.append(torch.autograd.grad(Other(), Other()))
         out.append(torch.autograd.grad(torch.ones(2, requires_grad=True).sum(), Other()))
     """,
+    "recurrent layers and attention": """
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func.__name__ not in ("dim", "size", "__get__", "_int", "__int__", "__index__"):
+                    out.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        class Kept(torch.Tensor):
+            pass
+
+        nn = torch.nn
+        torch.manual_seed(0)
+        x = torch.randn(2, 5, 8)
+        packed = nn.utils.rnn.pack_padded_sequence(x, [2, 2, 1, 1, 1])
+        calls = [(nn.LSTM(8, 4, batch_first=True), x), (nn.LSTM(8, 4, 2, bidirectional=True, proj_size=2), x),
+                 (nn.GRU(8, 4, batch_first=True), x[0]), (nn.RNN(8, 4), x), (nn.RNN(8, 4, nonlinearity="relu"), x),
+                 (nn.LSTM(8, 4), packed), (nn.GRU(8, 4), packed), (nn.LSTMCell(8, 4), x[0]),
+                 (nn.GRUCell(8, 4), x[0, 0]), (nn.RNNCell(8, 4), x[0]), (nn.RNNCell(8, 4, nonlinearity="relu"), x[0]),
+                 (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), x)]
+        with torch.no_grad():
+            for module, value in calls:
+                plain = module(value)
+                with Mode():
+                    asked = module(value)
+                first, second = (each[0] if isinstance(each, tuple) else each for each in (plain, asked))
+                first, second = (getattr(each, "data", each) for each in (first, second))
+                out.append(torch.allclose(first, second, atol=1e-6))
+                if value is not packed:
+                    result = module(value.as_subclass(Kept))
+                    out.append([kind(r) for r in result] if isinstance(result, tuple) else kind(result))
+            attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+            with Mode():
+                attention(x, x, x)
+    """,
     "forms of einsum": """
         class Mode(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -248,6 +248,8 @@ rnn_relu = _sequence_function(
     "rnn_relu", "RNN_RELU", "An RNN with relu over a sequence: returns the outputs and the final h."
     + _ARGUMENTS.format(name="rnn_relu", cls="RNN", hx="torch.zeros(1, 1, 3)"))
 
+SEQUENCE_FUNCTIONS = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
+
 
 # ----- cells ----------------------------------------------------------------------------
 

@@ -276,6 +276,19 @@ def end_use() -> None:
     in_use[0] -= 1
 
 
+def asks_handlers(*values: Any) -> bool:
+    """Whether a call with these arguments asks a handler: a mode is active, or one of them overrides the call.
+
+    Modules ask it where they compute a layer without the public function that PyTorch's module calls.
+    """
+    if not in_use[0]:
+        return False
+    state = disabled.get()
+    if state == ALL_DISABLED or skips_next.get():
+        return False
+    return bool(function_modes.get() or (state == ENABLED and overloaded_in_call(values, {})))
+
+
 #: id of an instance -> (reference to it, whether its array has no elements)
 _live: dict[int, tuple[weakref.ref[Any], bool]] = {}
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.out_tensors import write_out
+from ..._tensor.overriding.entry_points import asks_handlers
 from ...amp.state import is_autocast_enabled
 from ...backends.pytorch import mha_enabled
 from ...dtypes import bool_
@@ -26,6 +27,8 @@ def why_not_inference(tensors: tuple[Tensor | None, ...]) -> str:
     """Why the inference path may not be taken with these tensors: "" if it may."""
     if not mha_enabled():
         return "torch.backends.mha.get_fastpath_enabled() was not True"
+    if asks_handlers(*(x for x in tensors if x is not None and not x.is_nested)):  # nested tensors are a subclass here
+        return "some Tensor argument has_torch_function"
     if is_autocast_enabled():
         return "autocast is enabled"
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
+from ..._tensor.overriding.entry_points import asks_handlers
 from ...amp.policies import cast
 from ...amp.state import _is_any_autocast_enabled, acts, dtype_of
 from ...dtypes import float32
 from ...warning_location import warn_once
 from .. import init
-from ..recurrent import run_layers
+from ..recurrent import SEQUENCE_FUNCTIONS, run_layers
 from ..utils.rnn import PackedSequence
 from .base.own_methods import OwnMethods
 from .layers.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
@@ -246,15 +247,26 @@ class RNNBase(OwnMethods, Module, shares=("forward",)):
                         dtype=like.dtype, device=like.device)
 
     def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
-        """Map (L, N, input_size), or packed data, and initial states to outputs and final states."""
+        """Map a batch of sequences, or packed data, and initial states to outputs and final states."""
         if self.proj_size and batch_sizes is None and input.numel() and input.dtype in _ACCELERATED:
             warn_once("LSTM with projections is not supported with oneDNN. Using default implementation.")
-        states = hx if self.mode == "LSTM" else (hx,)
         weights = self._flat_weights
+        if asks_handlers(input, hx, weights):
+            given = (input, hx) if batch_sizes is None else (input, batch_sizes, hx)
+            output, *final = SEQUENCE_FUNCTIONS[self.mode](
+                *given, weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+                *((self.batch_first,) if batch_sizes is None else ()))
+            return output, tuple(final) if self.mode == "LSTM" else final[0]
+        batch_first = self.batch_first and batch_sizes is None
+        if batch_first:
+            input = input.transpose(0, 1)
+        states = hx if self.mode == "LSTM" else (hx,)
         if self.mode == "LSTM" and batch_sizes is None and acts():  # one operator, which runs in autocast's dtype
             input, states, weights = cast((input, tuple(states), weights), dtype_of("cpu"))
         output, *final = run_layers(self.mode, input, states, weights, self.bias, self.num_layers, self.dropout,
                                     self.training, self.bidirectional, batch_sizes)
+        if batch_first:
+            output = output.transpose(0, 1)
         return output, tuple(final) if self.mode == "LSTM" else final[0]
 
     def _run_packed(self, sequence: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
@@ -282,9 +294,7 @@ class RNNBase(OwnMethods, Module, shares=("forward",)):
             input = input.unsqueeze(batch_dim)
         hx = self._zero_state(input.size(batch_dim), input) if hx is None else self._batched_state(hx, batched)
         self.check_forward_args(input, hx, None)
-        output, final = self._run_layers(input.transpose(0, 1) if self.batch_first else input, hx, None)
-        if self.batch_first:
-            output = output.transpose(0, 1)
+        output, final = self._run_layers(input, hx, None)
         return (output, final) if batched else (output.squeeze(batch_dim), self._remove_batch_dim(final))
 
     def _batched_state(self, hx: Any, batched: bool) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ...._tensor import Parameter, Tensor
 from ...._tensor import functions as fn
+from ...._tensor.overriding.entry_points import asks_handlers
 from ... import init
-from ...recurrent import gru_step, lstm_step, rnn_step
+from ...recurrent import gru_cell, gru_step, lstm_cell, lstm_step, rnn_relu_cell, rnn_step, rnn_tanh_cell
 from ..module import Module
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
@@ -74,6 +75,9 @@ class RNNCellBase(Module):
     def _zero_state(self, input: Tensor) -> Tensor:
         return fn.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
 
+    def _parameters_in_order(self) -> tuple[Any, ...]:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
     def _check_sizes(self, input: Tensor, *states: Tensor) -> None:
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
@@ -126,6 +130,10 @@ class RNNCell(RNNCellBase):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         self._check_sizes(input, h)
+        weights = self._parameters_in_order()
+        if asks_handlers(input, h, *weights):
+            h = (rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell)(input, h, *weights)
+            return h if batched else h.squeeze(0)
         x = fn.linear(input, self.weight_ih, self.bias_ih)
         h = rnn_step(x, h, self.weight_hh, self.bias_hh, self.nonlinearity)
         return h if batched else h.squeeze(0)
@@ -169,8 +177,12 @@ class LSTMCell(RNNCellBase):
                     raise ValueError(f"LSTMCell: Expected hx[{i}] to be 1D or 2D, got {value.dim()}D instead")
             state = (hx[0], hx[1]) if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         self._check_sizes(input, *state)
-        x = fn.linear(input, self.weight_ih, self.bias_ih)
-        h, c = lstm_step(x, state, self.weight_hh, self.bias_hh)
+        weights = self._parameters_in_order()
+        if asks_handlers(input, state, *weights):
+            h, c = lstm_cell(input, state, *weights)
+        else:
+            x = fn.linear(input, self.weight_ih, self.bias_ih)
+            h, c = lstm_step(x, state, self.weight_hh, self.bias_hh)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -206,6 +218,10 @@ class GRUCell(RNNCellBase):
             raise ValueError(f"GRUCell: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
         h = self._zero_state(input) if hx is None else hx if batched else hx.unsqueeze(0)
         self._check_sizes(input, h)
+        weights = self._parameters_in_order()
+        if asks_handlers(input, h, *weights):
+            h = gru_cell(input, h, *weights)
+            return h if batched else h.squeeze(0)
         x = fn.linear(input, self.weight_ih, self.bias_ih)
         h = gru_step(x, h, self.weight_hh, self.bias_hh)
         return h if batched else h.squeeze(0)
