@@ -317,3 +317,7 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     """
     _check_weights(w_ih, hx.size(1), 1)
     return rnn_step(fn.linear(input, w_ih, b_ih), hx, w_hh, b_hh, "relu")
+
+
+#: functions of one step, which TorchScript's tracer records as their operators
+CELL_FUNCTIONS = (lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell)

@@ -120,3 +120,18 @@ def test_leading_dimensions_of_assigned_values_are_dropped() -> None:
     graph, result = torch.jit._get_trace_graph(function, x)
     assert [node.kind() for node in graph.nodes() if "view" in node.kind()] == ["aten::view"] * 2
     assert result.equal(function(x))
+
+
+@pytest.mark.parametrize(("make", "kind", "outputs"), [
+    (nn.LSTM, "aten::lstm", 3), (nn.GRU, "aten::gru", 2), (nn.RNN, "aten::rnn_tanh", 2)])
+def test_a_recurrent_network_is_one_node(make: Any, kind: str, outputs: int) -> None:
+    graph = torch.jit.trace(make(8, 4, 2, batch_first=True), torch.ones(2, 5, 8)).inlined_graph
+    (node,) = [node for node in graph.nodes() if node.kind().startswith("aten::") and node.kind() != "aten::zeros"]
+    assert (node.kind(), node.inputsSize(), node.outputsSize()) == (kind, 9, outputs)
+    assert str(node.schema()).startswith(f"{kind}.input(Tensor input, ")
+
+
+def test_operators_of_a_recurrent_cell_are_nodes() -> None:
+    graph = torch.jit.trace(nn.RNNCell(8, 4), torch.ones(2, 8)).inlined_graph
+    kinds = [node.kind() for node in graph.nodes() if node.kind().startswith("aten::")]
+    assert kinds == ["aten::zeros", "aten::linear", "aten::linear", "aten::add", "aten::tanh"]

@@ -18,8 +18,11 @@ import flambeau as torch
 from ..._tensor.dispatch.handlers import handlers
 from ...environment.extension import _storage_address
 from ...environment.script_types import TensorType, TupleType
+from ..._tensor.overriding.protocol import skip_once
+from ...nn.recurrent import CELL_FUNCTIONS, SEQUENCE_FUNCTIONS
 from ...ops.overloads import OpOverload
 from ...utils._pytree import tree_leaves
+from ..tracing.calls import resolve
 from ..tracing.lowerings import METADATA
 from ..tracing.tracer import FunctionRecorder, OperatorRecorder
 from .graph import ClassType, Graph, Node, Value, plain, type_of
@@ -29,6 +32,7 @@ _ROOT = __file__.rpartition("/export/")[0] + "/"
 _CONVOLUTIONS = {f"conv{'_transpose' * transposed}{rank}d": (rank, transposed) for rank in (1, 2, 3)
                  for transposed in (False, True)}
 _PLACEHOLDERS = frozenset(METADATA.values())
+_RECURRENT = frozenset(SEQUENCE_FUNCTIONS.values())
 
 
 class TracingState:
@@ -231,6 +235,21 @@ class Recorder:
             self.recording = former
 
 
+class _ScriptFunctionRecorder(FunctionRecorder):
+    """Public functions become nodes: a recurrent network is one, a recurrent cell one for each of its operators."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in CELL_FUNCTIONS:
+            with self, skip_once():
+                return func(*args, **(kwargs or {}))
+        if func in _RECURRENT and self.builder.recording:
+            resolved = resolve(func.__name__, args, kwargs or {})
+            if resolved is not None:
+                overload, given, named = resolved
+                return self.builder.emit(overload, given, named, func, args, kwargs or {})
+        return super().__torch_function__(func, types, args, kwargs)
+
+
 def _listed(value: Any, type_name: str, recorder: Recorder) -> Any:
     """An argument in the form of its declared type: lists of numbers, numbers as tensors."""
     if "[" in type_name and isinstance(value, int) and not isinstance(value, bool):
@@ -302,7 +321,7 @@ def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     enter(recorder.state)
     try:
         with (_children(function, recorder, inline) if attributes else nullcontext(),
-              OperatorRecorder(recorder), FunctionRecorder(recorder),  # type: ignore[arg-type]
+              OperatorRecorder(recorder), _ScriptFunctionRecorder(recorder),  # type: ignore[arg-type]
               inside or nullcontext()):
             result = function(*args, **kwargs)
     finally:
