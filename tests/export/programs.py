@@ -84,6 +84,20 @@ def recurrent(t):
     return Both().eval(), (t.randn(6, 2, 3),)
 
 
+def recurrent_cells(t):
+    class Cells(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.gru, self.rnn = t.nn.LSTMCell(3, 4), t.nn.GRUCell(4, 5), t.nn.RNNCell(5, 2)
+
+        def forward(self, x):
+            h, c = self.lstm(x)
+            h, c = self.lstm(x, (h, c))
+            return self.rnn(self.gru(h)), c
+
+    return Cells().eval(), (t.randn(2, 3),)
+
+
 def encoder(t):
     layer = t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, activation="gelu", norm_first=True)
     return t.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), (t.randn(2, 3, 8),)
@@ -254,5 +268,6 @@ def pointwise(t):
 
 
 PROGRAMS = {f.__name__: f for f in (
-    mlp, cnn, residual, training_norm, lstm, recurrent, encoder, attention, manual_attention, unet, indexing,
+    mlp, cnn, residual, training_norm, lstm, recurrent, recurrent_cells, encoder, attention, manual_attention, unet,
+    indexing,
     arithmetic, reductions, shapes, creation, losses, activations, conversions, selection, pointwise)}
