@@ -295,7 +295,7 @@ class TopLevelTracedModule(TracedModule):
     """The outermost module made by `trace`."""
 
 
-def _original_class(module: Module) -> type:
+def _original_class(module: Module) -> Any:
     original: type = type(module)._original
     return original
 
@@ -304,7 +304,7 @@ _declared_arguments = functools.cache(DeclaredArguments)
 
 
 @functools.cache
-def _scripted_class(kind: type, original: type) -> type:
+def _scripted_class(kind: Any, original: type) -> type:
     module = "torch.jit._trace" if kind._traced else "torch.jit._script"
     return type(kind.__name__, (kind, original), {"_original": original, "__module__": module,
                                                   "__doc__": original.__doc__})

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-
 #: elements of differences that are in memory at once: they stay in the second-level cache
 _BLOCK = 2 ** 16
 

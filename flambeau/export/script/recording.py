@@ -16,9 +16,9 @@ from typing import Any
 import flambeau as torch
 
 from ..._tensor.dispatch.handlers import handlers
+from ..._tensor.overriding.protocol import skip_once
 from ...environment.extension import _storage_address
 from ...environment.script_types import TensorType, TupleType
-from ..._tensor.overriding.protocol import skip_once
 from ...nn.recurrent import CELL_FUNCTIONS, SEQUENCE_FUNCTIONS
 from ...ops.overloads import OpOverload
 from ...utils._pytree import tree_leaves

@@ -248,8 +248,6 @@ class RNNBase(OwnMethods, Module, shares=("forward",)):
 
     def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
         """Map a batch of sequences, or packed data, and initial states to outputs and final states."""
-        if self.proj_size and batch_sizes is None and input.numel() and input.dtype in _ACCELERATED:
-            warn_once("LSTM with projections is not supported with oneDNN. Using default implementation.")
         weights = self._flat_weights
         if asks_handlers(input, hx, weights):
             given = (input, hx) if batch_sizes is None else (input, batch_sizes, hx)
@@ -257,6 +255,8 @@ class RNNBase(OwnMethods, Module, shares=("forward",)):
                 *given, weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
                 *((self.batch_first,) if batch_sizes is None else ()))
             return output, tuple(final) if self.mode == "LSTM" else final[0]
+        if self.proj_size and batch_sizes is None and input.numel() and input.dtype in _ACCELERATED:
+            warn_once("LSTM with projections is not supported with oneDNN. Using default implementation.")
         batch_first = self.batch_first and batch_sizes is None
         if batch_first:
             input = input.transpose(0, 1)
