@@ -283,7 +283,7 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -
     if dtype.kind == "V" and dtype == dtypes.COMPLEX32:
         is_complex = is_narrow = True
     unlike_shape = unlike_shape and op.kind == ELEMENTWISE
-    if not (unlike_shape or unlike_type or is_complex or is_narrow):
+    if not (unlike_shape or unlike_type or is_complex or (is_narrow and not op.moves_gradients)):
         return None
     if is_complex and not op.complex_gradients:
         raise RuntimeError(f"{op.name} does not support automatic differentiation for outputs with complex dtype.")
