@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flambeau as torch
 from flambeau import dtypes
 from flambeau.codegen.rows import rows
 from flambeau.codegen.rows import schedule as rows_schedule
@@ -114,6 +115,17 @@ def test_softmax(shape, turned):
 def test_cross_entropy_forward_and_backward(shape):
     target = np.random.default_rng(1).integers(0, shape[1], (shape[0], 1))
     check(cross_entropy(), [random(*shape), np.arange(shape[1]), target], 1)
+
+
+@pytest.mark.parametrize("shape", [(129, 1024), (200, 1030), (130, 2048)])
+def test_softmax_of_columns_whose_lines_displace_each_other(shape):
+    x = random(*shape)
+    exact = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(torch.from_numpy(x).softmax(0).numpy(), exact / exact.sum(0), rtol=2e-6)
+    padded = np.zeros((shape[0], shape[1] + 16), np.float32)  # rows another distance apart: the same bits
+    padded[:, :-16] = x
+    np.testing.assert_array_equal(torch.from_numpy(padded)[:, :-16].softmax(0).numpy(),
+                                  torch.from_numpy(x).softmax(0).numpy())
 
 
 def test_exponentials_of_log_softmax_are_those_of_the_sum():

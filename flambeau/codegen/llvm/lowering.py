@@ -147,6 +147,26 @@ def to_bfloat16(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
     return builder.trunc(bits, value_type(BFLOAT16, lanes))
 
 
+#: operations whose result is a number of bfloat16 where all operands are
+_KEEP_BFLOAT16 = frozenset(("neg", "abs", "minimum", "maximum", "fmin", "fmax", "floor", "ceil", "trunc", "round"))
+
+
+def is_bfloat16(x: Node, depth: int = 8) -> bool:
+    """Whether a float32 expression, no deeper than `depth`, has values of bfloat16 only, which need no rounding.
+
+    >>> from flambeau.codegen.scalar.scalar_ir import cast, maximum, variable
+    >>> x = cast(variable(0, BFLOAT16), "float32")
+    >>> is_bfloat16(maximum(-x, 0.5)), is_bfloat16(x * x)
+    (True, False)
+    """
+    if x.op == "cast":
+        return x.args[0].dtype == BFLOAT16
+    if x.op == "constant":
+        return x.const[:2] == bytes(2)
+    operands = x.args[1:] if x.op == "select" else x.args if x.op in _KEEP_BFLOAT16 else ()
+    return bool(operands) and depth > 0 and all(is_bfloat16(each, depth - 1) for each in operands)
+
+
 def _from_half(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
     """Convert float16 to float32 without a conversion instruction: a multiplication by 2^112 adjusts the exponent."""
     wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
@@ -188,6 +208,9 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
         wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
         return builder.bitcast(builder.shl(builder.zext(x, wide), constant(16, wide)), result)
     if to == BFLOAT16:
+        if is_bfloat16(node.args[0]):
+            wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)
+            return builder.trunc(builder.lshr(builder.bitcast(x, wide), constant(16, wide)), result)
         return to_bfloat16(builder, x, lanes)
     if source.kind == "f":
         if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.code_target().converts_half:

@@ -155,7 +155,7 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
     long = n > (64 if across else 64 * lanes)
     if across and not transposed and not operands.columns:
         # a block of several vectors reads at least entire cache lines
-        block_lanes = WIDE_BLOCK * lanes if cheap else nontemporal_stores.CACHE_LINE // min(
+        block_lanes = WIDE_BLOCK * lanes if cheap or _conflicts(within, n) else nontemporal_stores.CACHE_LINE // min(
             (sizes[i] for i in full), default=nontemporal_stores.CACHE_LINE)
         if side >= block_lanes:
             lanes = max(lanes, min(block_lanes, MAX_LANES))
@@ -167,6 +167,17 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
     nontemporal = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
         iteration_space.bytes_accessed(shape, strides, sizes))
     return nest._replace(entire_rows=not few, steps="".join(steps), tail=tail, nontemporal=nontemporal)
+
+
+#: bytes of a way of the first-level cache: lines that are a multiple of it apart compete for the same places
+CACHE_WAY = 4096
+#: lines of a row that such caches keep
+MAX_CONFLICTS = 128
+
+
+def _conflicts(elements: iteration_space.Dims, n: int) -> bool:
+    """Whether the lines of a strided row displace each other, so that each pass reads them from memory."""
+    return bool(n > MAX_CONFLICTS and any(each and each[0] and each[0] % CACHE_WAY == 0 for each in elements.strides))
 
 
 def _steps(dims: iteration_space.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:

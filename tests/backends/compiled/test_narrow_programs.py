@@ -131,6 +131,18 @@ def test_large_fills_have_all_elements(dtype):
     assert (torch.zeros_like(torch.empty(301, 211, dtype=dtype)).numpy() == 0).all()
 
 
+def test_bfloat16_that_needs_no_rounding_has_the_bits_of_rounding():
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    x = torch.from_numpy(bits.view(np.int16).copy()).view(torch.bfloat16)
+    y = x.flip(0)
+    for function in (lambda x, y: -x, lambda x, y: x.abs(), torch.maximum, torch.minimum, lambda x, y: x.floor(),
+                     lambda x, y: x.ceil(), lambda x, y: x.trunc(), lambda x, y: x.round(), lambda x, y: x.relu(),
+                     lambda x, y: torch.where(x > y, x, -y), lambda x, y: x.clamp(-1.5, 0.3)):
+        found, wide = function(x, y), function(x.float(), y.float())
+        np.testing.assert_array_equal(found.float().numpy(), wide.bfloat16().float().numpy())
+        assert found.dtype == torch.bfloat16
+
+
 def test_a_target_out_of_range_is_refused():
     for dtype in DTYPES:
         with pytest.raises(IndexError, match="Target 80 is out of bounds"):
