@@ -8,7 +8,8 @@ import numpy as np
 from numpy import ndarray
 
 from ...backends.compiled import compiled_operators
-from ...backends.compiled.thresholds import threshold_of
+from ...backends.compiled.thresholds import NARROW_CASTS, threshold_of
+from ...dtypes import NARROW
 from ...errstate import run_quietly
 from ...ops.declare import REGISTRY
 
@@ -29,6 +30,13 @@ def add(a: Any, b: Any, out: Any = None) -> Any:
             kernels = compiled_operators(REGISTRY)
             if kernels is not None:
                 result = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
+                if result is not None:
+                    return result
+        elif b.__class__ is ndarray and a.size > NARROW_CASTS[0] and a.dtype in NARROW and a.shape == b.shape and (
+                a.dtype is b.dtype):
+            kernels = compiled_operators(REGISTRY)
+            if kernels is not None:
+                result = run_quietly(kernels.run, _add, (a, b), {}, _FLOATS[0], a.dtype, out)
                 if result is not None:
                     return result
     elif out is None:  # scalars, or a `DeferredSum`

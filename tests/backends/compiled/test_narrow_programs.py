@@ -35,6 +35,7 @@ COMPUTED = {
     "cross_entropy": lambda x: F.cross_entropy(x, torch.arange(96) % 80),
     "index_add": lambda x: x.index_add(0, torch.arange(96) % 7, x * 0.5),
     "scatter_add": lambda x: x.scatter_add(1, torch.arange(96 * 80).view(96, 80) % 80, x),
+    "sums of gradients": lambda x: x / (x.abs() + 1), "diff": lambda x: x.diff(), "floor": lambda x: x.floor(),
     "expand": lambda x: x[:1].expand(96, 80), "repeat": lambda x: x.repeat(2, 1),
     "reflecting": lambda x: F.pad(x[None], (1, 2), mode="reflect"),
 }
@@ -141,6 +142,17 @@ def test_bfloat16_that_needs_no_rounding_has_the_bits_of_rounding():
         found, wide = function(x, y), function(x.float(), y.float())
         np.testing.assert_array_equal(found.float().numpy(), wide.bfloat16().float().numpy())
         assert found.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients_of_two_passes_are_added_and_rounded(dtype):
+    x = numbers(dtype)
+    first, second = (numbers(dtype, False).flip(k) for k in (0, 1))
+    (x * first).backward(torch.ones_like(first))
+    held = x.grad
+    (x * second).backward(torch.ones_like(second))
+    assert x.grad is held
+    np.testing.assert_array_equal(held.float().numpy(), (first.float() + second.float()).to(dtype).float().numpy())
 
 
 def test_a_target_out_of_range_is_refused():
