@@ -163,6 +163,16 @@ def test_recorded_joins(name):
             assert did(*flags) == expected
 
 
+def test_joins_leave_out_empty_vectors_again():
+    nothing = torch.tensor([])  # what caches of keys and values start with
+    for _ in range(4):
+        x = torch.ones(2, 3, requires_grad=True)
+        joined = torch.cat([nothing, x], -2)
+        joined.sum().backward()
+        assert joined.shape == (2, 3)
+        assert torch.equal(x.grad, torch.ones(2, 3))
+
+
 def test_joins_of_shapes_that_do_not_fit_raise_again():
     x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
     for _ in range(4):

@@ -303,7 +303,8 @@ def _recorded_join(op: Op, kernels: Any, tensors: Sequence[Any], dim: int, known
     if template is None:
         out = apply(op, tensors, {"dim": dim})
         node = out._node
-        if size <= _FEW and node.__class__ is OpNode and node.extra is None and dtype.kind == "f":
+        is_join = len({a.ndim for a in arrays}) == 1  # `cat` leaves out empty vectors, which kernels do not
+        if is_join and size <= _FEW and node.__class__ is OpNode and node.extra is None and dtype.kind == "f":
             try:
                 template = NodeTemplate(op, tensors, [out], {id(x): i for i, x in enumerate(tensors)})
             except (Unlike, KeyError):
