@@ -237,9 +237,9 @@ if __name__ == "__main__":
     high = float(DIGAMMA_ZERO)
     print("DIGAMMA_ZERO =", (high, float(DIGAMMA_ZERO - mpf(high))))
     table("ERF", erf_over_x, 0, 1, 4, 5)
-    table("ERF_SINGLE", erf_over_x, 0, 16, 7, 7)
+    table("ERF_SINGLE", erf_over_x, 0, 16, 10, 10)
     table("ERFCX", scaled_erfcx, -1, 1, 24)
-    table("ERFCX_SINGLE", scaled_erfcx, -1, 1, 12)
+    table("ERFCX_SINGLE", scaled_erfcx, -1, 1, 18)
     table("ERFINV", erfinv_over_x, 0, mpf("0.5625"), 7, 7)
     for name, a, b in (("TAIL_NEAR", mpf("1.44"), 4), ("TAIL_MIDDLE", 4, 11), ("TAIL_FAR", 11, 28)):
         table(name, lambda u, a=a: normal_tail(u + a), 0, b - a, 8, 8)
