@@ -25,6 +25,8 @@ DRAWS = {
     "rand": lambda torch, x: torch.rand(4, 4), "rand of a tuple": lambda torch, x: torch.rand((3, 1)),
     "rand of a list": lambda torch, x: torch.rand([5]), "rand of a size": lambda torch, x: torch.rand(x.shape),
     "rand(())": lambda torch, x: torch.rand(()), "randn": lambda torch, x: torch.randn(4, 8),
+    "randn of many": lambda torch, x: torch.randn(2, 999), "randn of sixteen": lambda torch, x: torch.randn(16),
+    "randn of seventeen": lambda torch, x: torch.randn(17),
     "randn of few": lambda torch, x: torch.randn(5), "randn of others": lambda torch, x: torch.randn(3, 7),
     "randint": lambda torch, x: torch.randint(0, 10, (4, 4)), "randint(high)": lambda torch, x: torch.randint(7, (3,)),
     "negative": lambda torch, x: torch.randint(-5, 5, [2, 2]), "randperm": lambda torch, x: torch.randperm(9),
@@ -177,3 +179,16 @@ def test_references_are_returned():
         calls()
     gc.collect()
     assert all(abs(b - a) < 50 for a, b in zip(before, map(sys.getrefcount, objects), strict=True))
+
+
+def test_normals_of_every_size_are_pytorchs():
+    pytorch = pytest.importorskip("torch")
+    for seed, sizes in enumerate(([*range(1, 70)], [100, 700, 4097, 16383, 16384, 16385, 32767, 32768, 40000])):
+        torch.manual_seed(seed)
+        pytorch.manual_seed(seed)
+        for n in sizes:
+            found, expected = torch.randn(n), pytorch.randn(n)
+            assert found.numpy().tobytes() == expected.numpy().tobytes(), n
+            x = torch.zeros(n, 3)
+            found, expected = torch.randn_like(x), pytorch.randn_like(pytorch.zeros(n, 3))
+            assert found.numpy().tobytes() == expected.numpy().tobytes(), n

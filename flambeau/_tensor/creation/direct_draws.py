@@ -68,13 +68,13 @@ def uniforms(size: Any) -> Tensor | None:
 
 
 def normals(size: Any) -> Tensor | None:
-    """Normal numbers of the default dtype, a multiple of sixteen."""
+    """Normal numbers of the default dtype, at least sixteen."""
     with lock.quick:
         draws = _draws()
         if draws is None or dtypes.get_default_dtype() is not dtypes.float32:
             return None
         shape = _shape_of(size)
-        if shape is None or prod(shape) % 16:
+        if shape is None or prod(shape) < 16:
             return None
         array = draws.normals(empty(shape, F32))
     return None if array is None else new(array)
@@ -124,9 +124,9 @@ def uniforms_like(x: Any) -> Tensor | None:
 
 
 def normals_like(x: Any) -> Tensor | None:
-    """Normal numbers of the layout of a tensor, a multiple of sixteen."""
+    """Normal numbers of the layout of a tensor, at least sixteen."""
     result = _empty_like(x._array)
-    if result is None or result.size % 16:
+    if result is None or result.size < 16:
         return None
     with lock.quick:
         draws = _draws()

@@ -19,11 +19,10 @@ def _uniforms(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
 
 
 def _normals(draws: Any, a: ndarray, args: tuple[Any, ...]) -> Any:
-    from ...codegen.random.draws import normal_launch
+    from ...codegen.random.draws import normal_launches
 
-    found = normal_launch(a.size) if a.dtype is F32 and not a.size % 16 else None
-    return None if found is None else Filling(draws.transformed, (
-        NewArray(a.shape, F32), *[[each] for each in found[0]]), found[1])
+    launches = normal_launches(a.size) if a.dtype is F32 and a.size >= 16 else None
+    return None if launches is None else Filling(draws.transformed, (NewArray(a.shape, F32), [launches]))
 
 
 def _integers(draws: Any, a: ndarray, args: tuple[Any, ...], _: Any) -> Any:

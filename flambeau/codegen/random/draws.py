@@ -7,8 +7,9 @@ those of `kernels.random`, bit for bit.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,9 @@ _BUILTIN = ir.FunctionType(POINTER, [POINTER, POINTER, I64])
 _DRAWING = ir.FunctionType(I64, [POINTER, I64, POINTER, I64])
 #: bytes between the halves of a block of Box and Muller's transform: eight radii, eight angles
 _EIGHT = 8
-_HALF = 4 * _EIGHT
+_HALF, _BLOCK = 4 * _EIGHT, 2 * _EIGHT
+#: numbers of blocks below this power of two are transformed
+_POWERS = 11
 
 
 class _Site(NamedTuple):
@@ -119,8 +122,8 @@ class _Kind(NamedTuple):
     Attributes:
         convert: emits the conversion of a number.
         words: words of a number.
-        parameters: how many ints follow the array; "chances": an array, "launch": addresses of a
-            kernel and its plan, and its chunks.
+        parameters: how many ints follow the array; "chances": an array, "launches": the address of
+            `normal_launches`.
         vectors: whether `convert` has lanes.
         permutes: whether the array is first filled with the numbers from 0 on, and the last is not drawn for.
     """
@@ -134,7 +137,7 @@ class _Kind(NamedTuple):
 
 _KINDS = {
     "singles": _Kind(_singles, 1, vectors=True),
-    "transformed": _Kind(_singles, 1, "launch", vectors=True),
+    "transformed": _Kind(_singles, 1, "launches", vectors=True),
     "doubles": _Kind(_doubles, 2),
     "remainders": _Kind(_remainders, 1, 2),
     "choices": _Kind(_choices, 2, 2),
@@ -181,6 +184,32 @@ def _fill(b: ir.IRBuilder, kind: _Kind, block: Any, out: Any, count: Any, parame
             kind.convert(_Site(b, out, b.add(done, i), count, words, parameters))
 
 
+def _transform(b: ir.IRBuilder, kind: _Kind, block: Any, out: Any, count: Any, table: Any) -> None:
+    """Emit the draw of an array's numbers and the transform of its complete blocks, a power of two at a time.
+
+    The last sixteen numbers are drawn and transformed again if there is an incomplete block.
+    """
+    pointers, place = as_opaque_pointer(b, local(b, POINTER, 4)), local(b, POINTER)
+    rows = b.inttoptr(table, POINTER)
+    has_tail = b.icmp_signed("!=", b.and_(count, i64(_BLOCK - 1)), i64(0))
+    with loop(b, i64(0), b.select(has_tail, i64(2), i64(1))) as part:
+        length = b.select(b.icmp_signed("==", part, i64(1)), i64(_BLOCK), count)
+        start = b.gep(out, [b.sub(count, length)], source_etype=_SINGLE)
+        _fill(b, kind, block, start, length, [])
+        blocks = b.lshr(length, i64(_BLOCK.bit_length() - 1))
+        b.store(start, place)
+        with loop(b, i64(0), i64(_POWERS)) as k:
+            some = b.shl(i64(1), k)
+            with b.if_then(b.icmp_signed("!=", b.and_(blocks, some), i64(0))):
+                here = b.load(place, typ=POINTER)
+                for i in range(4):
+                    b.store(at(b, here, _HALF * (i % 2)), b.gep(pointers, [i64(i)], source_etype=POINTER))
+                body, plan = (b.inttoptr(word(b, rows, b.add(b.mul(k, i64(3)), i64(i))), POINTER) for i in range(2))
+                with loop(b, i64(0), word(b, rows, b.add(b.mul(k, i64(3)), i64(2)))) as chunk:
+                    b.call(FunctionPointer(body, BODY), [pointers, plan, chunk])
+                b.store(at(b, here, b.mul(some, i64(2 * _HALF))), place)
+
+
 def _all_are_chances(b: ir.IRBuilder, chances: Any, count: Any) -> Any:
     """Whether all numbers are between 0 and 1."""
     valid = local(b, ir.IntType(1))
@@ -225,19 +254,15 @@ def _generate(name: str) -> str:
             b.ret(argument(1))
     elif kind.parameters:
         parameters = [b.call(python("address_of", I64, POINTER), [argument(1 + k)])
-                      for k in range(3 if kind.parameters == "launch" else 2)]
+                      for k in range(1 if kind.parameters == "launches" else 2)]
     long = b.icmp_signed(">", count, i64(_LONG))
     state = local(b, POINTER)
     with b.if_then(long, likely=False):
         b.store(b.call(python("save", POINTER), []), state)
-    _fill(b, kind, block, out, count, parameters)
-    if kind.parameters == "launch":
-        pointers = as_opaque_pointer(b, local(b, POINTER, 4))
-        for k in range(4):
-            b.store(at(b, out, _HALF * (k % 2)), b.gep(pointers, [i64(k)], source_etype=POINTER))
-        body, plan = (b.inttoptr(each, POINTER) for each in parameters[:2])
-        with loop(b, i64(0), parameters[2]) as chunk:
-            b.call(FunctionPointer(body, BODY), [pointers, plan, chunk])
+    if kind.parameters == "launches":
+        _transform(b, kind, block, out, count, parameters[0])
+    else:
+        _fill(b, kind, block, out, count, parameters)
     with b.if_then(long, likely=False):
         b.call(python("restore", _VOID, POINTER), [b.load(state, typ=POINTER)])
     b.call(python("refer", _VOID, POINTER), [array])
@@ -250,18 +275,41 @@ def _maker(name: str) -> Callable[[np.ndarray], Callable[..., Any]]:
     return entry_points.builtin_function_maker(name, _generate(name))
 
 
-@lru_cache(256)
-def normal_launch(n: int) -> tuple[tuple[int, int, int], Any] | None:
-    """The addresses of a body and plan that make n uniforms normal numbers, the chunks, and what they refer to."""
+#: addresses of a body and a plan, and the chunks, that transform 1, 2, 4, ... blocks; which are there; what they use
+_rows, _planned, _kept = np.zeros((_POWERS, 3), np.int64), [0], list[Any]()
+_planning = threading.Lock()
+
+
+def normal_launches(n: int) -> int | None:
+    """The address of the launches that make up to n uniforms normal numbers; None: there is no kernel for so many.
+
+    A number of blocks is a sum of powers of two: few plans serve all numbers.
+    """
+    blocks = n // _BLOCK
+    missing = (blocks | bool(n % _BLOCK)) & ~_planned[0]
+    if missing >> _POWERS or not blocks:
+        return None
+    if missing:
+        with _planning:
+            for power in range(missing.bit_length()):
+                if missing >> power & 1 and not _plan(power):
+                    return None
+    return _rows.ctypes.data
+
+
+def _plan(power: int) -> bool:
+    """Plan the transform of `2**power` blocks; False: there is no kernel."""
     outputs = normals.numbers()
     if outputs is None:
-        return None
+        return False
     # a sum with 0, as in the fused z·1 + 0 of PyTorch: no zero is negative
-    half = Spec((n // (2 * _EIGHT), _EIGHT), (2 * _HALF, 4), np.dtype(np.float32))
+    half = Spec((1 << power, _EIGHT), (2 * _HALF, 4), np.dtype(np.float32))
     (only,) = elementwise.launches([each + 0.0 for each in outputs], [half, half], [half, half])
     plan = launch.plan_array(only.words)
-    chunks = only.chunks % thread_pool.CALLER_ONLY
-    return (launch.resolve(only.body), ctypes.addressof(plan), chunks), (only, plan)
+    _kept.append((only, plan))
+    _rows[power] = launch.resolve(only.body), ctypes.addressof(plan), only.chunks % thread_pool.CALLER_ONLY
+    _planned[0] |= 1 << power
+    return True
 
 
 class Draws:
@@ -269,8 +317,7 @@ class Draws:
 
     Attributes:
         singles: (float32): uniforms in [0, 1).
-        transformed: (float32, body, plan, chunks): the same, then a kernel whose two results and operands are both the
-            two halves of blocks of sixteen.
+        transformed: (float32, launches): the same, then Box and Muller's transform of blocks of sixteen.
         doubles: (float64): uniforms in [0, 1).
         remainders: (int64, size, low): a word modulo `size`, plus `low`.
         choices: (32-bit dtype, limit, bits): the value with these bits where 53 random bits are below `limit`, else 0.
@@ -286,9 +333,9 @@ class Draws:
         self._block = np.array([state, mersenne_twister.address(), *entry_points.block_fields()], np.int64)
 
     def normals(self, out: np.ndarray) -> np.ndarray | None:
-        """Fill a float32 array of a multiple of sixteen elements with normal numbers; None: there is no kernel."""
-        found = normal_launch(out.size)
-        return None if found is None else self.transformed(out, *found[0])
+        """Fill a float32 array of 16 to 32,767 elements with normal numbers; None: there is no kernel."""
+        launches = normal_launches(out.size)
+        return None if launches is None else self.transformed(out, launches)
 
     def __getattr__(self, name: str) -> Any:  # of a function that was not used yet
         if name not in _KINDS:
@@ -298,4 +345,4 @@ class Draws:
         return function
 
 
-__all__ = ["Draws", "normal_launch"]
+__all__ = ["Draws", "normal_launches"]

@@ -58,7 +58,7 @@ def normal(engine: Engine, n: int, dtype: np.dtype, mean: float = 0.0, std: floa
         _fill(data, unit_doubles(engine, redrawn), _double_blocks)
         return _scale(fma64, data, std, mean)
     if dtype.num == _F32:
-        draws = engine.direct_draws(n) if not redrawn and n <= _FEW and (mean, std) == (0.0, 1.0) else None
+        draws = engine.direct_draws(n) if n <= _FEW and (mean, std) == (0.0, 1.0) else None
         drawn = None if draws is None else draws.normals(np.empty(n, np.float32))
         if drawn is not None:
             return drawn
