@@ -208,3 +208,17 @@ def test_extrema_of_zeros_and_errors_of_norms():
         torch.ones(3, 3, dtype=torch.int64).norm()
     x = torch.ones(3, 3, requires_grad=True)
     assert type(x.norm().grad_fn).__name__ == "LinalgVectorNormBackward0"
+
+
+BY_KERNEL = {"sum": lambda x: x.sum(), "sum(0)": lambda x: x.sum(0), "sum(1)": lambda x: x.sum(1, keepdim=True),
+             "sum of both": lambda x: x.sum((0, 1)), "mean": lambda x: x.mean(), "mean(0)": lambda x: x.mean(0),
+             "mean(-1)": lambda x: x.mean(-1, keepdim=True), "amax": lambda x: x.amax(0),
+             "amin": lambda x: x.amin((0, 1)),
+             "max": lambda x: x.max(), "norm": lambda x: x.norm(), "norm of rows": lambda x: x.norm(dim=1),
+             "magnitudes": lambda x: torch.linalg.vector_norm(x, 1, dim=0)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", BY_KERNEL)
+def test_reductions_by_kernels(name, dtype):
+    _check(BY_KERNEL[name], (50, 64), dtype=dtype, special=SPECIAL)

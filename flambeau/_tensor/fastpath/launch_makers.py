@@ -12,7 +12,7 @@ import numpy as np
 from ... import codegen
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.families.matmul import MIN_ELEMENTS as PRODUCTS
-from ...backends.compiled.thresholds import REDUCTIONS, SCANS, threshold_of
+from ...backends.compiled.thresholds import REDUCTIONS, SCANS, SUMS, threshold_of
 from ...backends.numpy.neural import SMALL_CONVOLUTION
 from ...backends.numpy.summation import BLOCK
 from ...dtypes import NARROW
@@ -25,7 +25,7 @@ from ..dispatch.array_kernels import arrays, kernel_of
 from .copy_launches import picking_launch
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
-from .reduction_launches import count_nonzero, extremum_of_all, trace, vector_norm
+from .reduction_launches import by_kernel, count_nonzero, extremum_of_all, trace, vector_norm
 from .selection_launches import SELECTIONS, bincount, searchsorted
 from .without_promotion import conversion_of
 
@@ -208,13 +208,24 @@ def _reduction(ufunc: Any, kinds: str, most: list[int], most_of_all: list[int]) 
     return make
 
 
+def _sum(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Launch:
+    if dtype is None and a.size > SUMS[0]:
+        launch = by_kernel("sum", "", a, dim, keepdim, SUMS[0])
+        if launch is not None:
+            return launch
+    small: Launch = _small_sum(a, dim, keepdim, dtype)
+    return small
+
+
 def _extremum(ufunc: Any, most: list[int]) -> Callable[..., Launch]:
     """`_reduction` of an extremum; that of all elements is one call of generated code."""
     make_reduction = _reduction(ufunc, "f", most, REDUCTIONS)
 
     def make(a: ndarray, dim: Any = None, keepdim: Any = False) -> Launch:
-        launch = extremum_of_all(a, ufunc is np.maximum) if keepdim is False and (
-            dim is None or dim == () or dim == []) else None
+        dims = None if dim == () or dim == [] else dim
+        launch = extremum_of_all(a, ufunc is np.maximum) if keepdim is False and dims is None else None
+        if launch is None and (dims is None or most is not _NONE):
+            launch = by_kernel("max" if ufunc is np.maximum else "min", "", a, dims, keepdim, REDUCTIONS[0])
         return make_reduction(a, dim, keepdim) if launch is None else launch
 
     return make
@@ -266,12 +277,17 @@ def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | tuple[int, ...] | No
 
 
 def _mean(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Launch:
-    if dtype is not None or a.dtype.char not in "fd" or not a.ndim or not 0 < a.size <= BLOCK or (
+    if dtype is not None or a.dtype.char not in "fd" or not a.ndim or not a.size or (
             keepdim.__class__ is not bool or dim.__class__ not in (NoneType, int, tuple)):
+        return None
+    if BLOCK < a.size <= SUMS[0]:
         return None
     dims: Any = dim if dim.__class__ is tuple else () if dim is None else (dim,)
     axes = tuple([wrap_dim(each, a.ndim) for each in dims]) or None
-    total = _launch_of_reduction(np.add, a, axes, keepdim)
+    total: Any = _launch_of_reduction(np.add, a, axes, keepdim) if a.size <= BLOCK else by_kernel(
+        "sum", "", a, axes, keepdim, SUMS[0])
+    if total is None:
+        return None
     shape = total(a).shape
     count = asarray(a.dtype.type(a.size if axes is None else prod([a.shape[each] for each in axes])))
     divide, kind = np.true_divide, a.dtype
@@ -461,10 +477,11 @@ def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
     return with_filling(launch, Filling(quietly, ([dot], 0, 1, NewArray(shape, dtype))))
 
 
+_small_sum = _reduction(np.add, "bif", [BLOCK], [BLOCK])
 _MAKERS: dict[str, Callable[..., Launch]] = {
     **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "_to_copy": _to_copy,
     "any": _reduction(np.logical_or, "bfi", _ANY, _ANY), "all": _reduction(np.logical_and, "bfi", _ANY, _ANY),
-    "sum": _reduction(np.add, "bif", [BLOCK], [BLOCK]), "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
+    "sum": _sum, "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
     "amax": _extremum(np.maximum, REDUCTIONS), "amin": _extremum(np.minimum, REDUCTIONS),
     "max": _extremum(np.maximum, _NONE), "min": _extremum(np.minimum, _NONE),
     "linalg_vector_norm": vector_norm, "count_nonzero": count_nonzero, "addmm": _addmm,

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from ... import codegen
+from ...backends.compiled import reduce_launch
+from ...backends.compiled.thresholds import SUMS
+from ...errstate import quietly
 from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import wrap_dim
 
@@ -42,10 +45,14 @@ def trace(a: ndarray) -> Launch:
 
 def vector_norm(a: ndarray, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Launch:
     """The norm of all elements, or along the last dimension, of order 1 or 2."""
+    if not _is_row_major(a, "fd") or dtype is not None or not a.ndim or keepdim.__class__ is not bool or (
+            ord.__class__ not in (int, float) or ord not in (1, 2)):
+        return None
+    if a.size > SUMS[0]:
+        return _norm_by_kernel(a, ord, None if dim == () or dim == [] else dim, keepdim)
     from ...codegen.rows import few_elements
 
-    if not _is_row_major(a, "fd") or a.size > few_elements.MOST_TERMS or dtype is not None or not a.ndim or (
-            keepdim.__class__ is not bool or ord.__class__ not in (int, float) or ord not in (1, 2)):
+    if a.size > few_elements.MOST_TERMS:
         return None
     if dim.__class__ is tuple and len(dim) == 1:
         dim, = dim
@@ -58,6 +65,21 @@ def vector_norm(a: ndarray, ord: Any = 2, dim: Any = None, keepdim: bool = False
         return None
     kind = few_elements.SQUARES if ord == 2 else few_elements.MAGNITUDES
     return _summing(a, shape, prod(shape), length, row_step=length, kind=kind, root=ord == 2)
+
+
+def _norm_by_kernel(a: ndarray, ord: Any, dim: Any, keepdim: bool) -> Launch:
+    total = by_kernel("sum", "squares" if ord == 2 else "abs", a, dim, keepdim, SUMS[0])
+    if total is None or ord == 1:
+        return total
+    shape, dtype, root = total(a).shape, a.dtype, np.sqrt
+    finish = with_filling(lambda x: root(x, empty(shape, dtype)),
+                          Filling(quietly, ([root], 0, NewArray(shape, dtype))))
+
+    def launch(x: ndarray) -> Any:
+        return finish(total(x))
+
+    launch.steps = ((total, (0,)), (finish, (1,))), 1  # type: ignore[attr-defined]
+    return launch
 
 
 def extremum_of_all(a: ndarray, largest: bool) -> Launch:
@@ -80,4 +102,12 @@ def count_nonzero(a: ndarray, dim: Any = None) -> Launch:
     return with_filling(lambda x: count(empty((), LONG), x), Filling(count, (NewArray((), LONG), 0)))
 
 
-__all__ = ["count_nonzero", "extremum_of_all", "trace", "vector_norm"]
+def by_kernel(op: str, of: str, a: ndarray, dim: Any, keepdim: bool, least: int) -> Launch:
+    """The compiled kernel's reduction of an array of more elements than `least`; None for smaller ones."""
+    if a.size <= least or a.dtype.char not in "fd" or not a.ndim or keepdim.__class__ is not bool:
+        return None
+    launch: Launch = reduce_launch(op, of, a, dim, keepdim)
+    return launch
+
+
+__all__ = ["by_kernel", "count_nonzero", "extremum_of_all", "trace", "vector_norm"]

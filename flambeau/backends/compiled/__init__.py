@@ -110,6 +110,12 @@ def reduce_arrays(ops: tuple[str, ...], of: str, arrays: Sequence[Any], dim: Any
     return _reduce[0](ops, of, arrays, dim, keepdim)
 
 
+def reduce_launch(op: str, of: str, x: Any, dim: Any, keepdim: bool) -> Any:
+    """The function that reduces arrays of a layout (`families.reductions.reduce_launch`)."""
+    module = _module("families.reductions")
+    return None if module is None else module.reduce_launch(op, of, x, dim, keepdim)
+
+
 def sum_rows(x: np.ndarray) -> np.ndarray:
     """The sum of a matrix over dim 0; pairwise, where NumPy adds row by row and loses accuracy."""
     sums = reduce_arrays(("sum",), "", (x,), 0, False) if LARGE_SEEN[0] and x.size > SUMS[0] else None

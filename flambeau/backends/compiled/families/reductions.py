@@ -11,9 +11,11 @@ import numpy as np
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import Node
 from ....dtypes import BFLOAT16
+from ....runtime.filling import with_filling
+from ....runtime.launch import ALIGNMENT
 from ....runtime.thread_pool import pool
 from ....shapes import wrap_dims
-from ..launching import Plan
+from ..launching import Plan, filling_of
 from .fused_reductions import ReductionKernel
 
 ndarray = np.ndarray
@@ -90,4 +92,33 @@ def reduce_arrays(ops: tuple[str, ...], of: str, arrays: Sequence[np.ndarray], d
     return results
 
 
-__all__ = ["reduce_arrays"]
+def reduce_launch(op: str, of: str, x: np.ndarray, dim: Any, keepdim: bool) -> Callable[..., Any] | None:
+    """`reduce_arrays` by one operation, of arrays of this layout; None where it has no plan."""
+    if dim is not None and dim.__class__ is not int and dim.__class__ is not tuple:
+        return None
+    if reduce_arrays((op,), of, (x,), dim, keepdim) is None:
+        return None
+    plan = _fast_plans.get(((op,), of, x.dtype, x.shape, x.strides, dim, keepdim))
+    if plan is None:
+        return None
+    (shape, dtype, strides), = plan.outs
+    if strides is not None:
+        return None
+    enter: Any = plan.enter
+    if plan.scratch:
+        bytes_ = plan.scratch + ALIGNMENT
+
+        def run_with_scratch(a: np.ndarray, _plan: Plan = plan) -> Any:  # which owns what `enter` reads
+            result = empty(shape, dtype)
+            enter(pool(), empty(bytes_, np.uint8), result, a)
+            return result
+
+        return with_filling(run_with_scratch, filling_of(plan, (0,)))
+
+    def run(a: np.ndarray, _plan: Plan = plan) -> Any:
+        return enter(pool(), empty(shape, dtype), a)
+
+    return with_filling(run, filling_of(plan, (0,)))
+
+
+__all__ = ["reduce_arrays", "reduce_launch"]
