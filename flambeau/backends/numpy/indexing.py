@@ -650,9 +650,12 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if source.dtype != x.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
                            f"{dtypes.of(x.dtype).scalar_name} and {dtypes.of(source.dtype).scalar_name}")
-    shape = broadcast_shapes(x.shape, mask.shape)
-    mask = np.broadcast_to(mask, shape)
-    out = np.array(np.broadcast_to(x, shape), order="C", copy=True)
+    if x.shape == mask.shape:
+        out = np.array(x, order="C", copy=True)
+    else:
+        shape = broadcast_shapes(x.shape, mask.shape)
+        mask = np.broadcast_to(mask, shape)
+        out = np.array(np.broadcast_to(x, shape), order="C", copy=True)
     count = int(np.count_nonzero(mask))
     if count > source.size:
         raise RuntimeError("Number of elements of source < number of ones in mask")

@@ -143,6 +143,8 @@ class OpNode(Node):
                         if counter is None or counter[0]:
                             break
                         values.append(array)
+                    elif entry is None:
+                        values.append(None)
                     else:
                         counter = entry._counter
                         if counter is not None and counter[0]:
@@ -342,9 +344,11 @@ class OpNode(Node):
         return [None if g is None else resolve(g._array) for g in result]
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self.plan.saved_inputs:
-            count = len(self.edges) - len(self.op.inputs) + 1
-            start = self.op.n_outputs + 2 + len(self.plan.saved_inputs) - count
+        plan = self.plan
+        if plan.saved_inputs:
+            op = plan.op
+            count = self.n_edges - len(op.inputs) + 1
+            start = op.n_outputs + 2 + len(plan.saved_inputs) - count
             return (*values, list(values[start: start + count]))
         return values
 
