@@ -107,7 +107,7 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     if input._array.ndim < 2:
         wrap_dim(1, input._array.ndim)
-    statistics: list[Any] = [] if not (special[0] and training) else SavedStatistics(
+    statistics: list[Any] = [] if observing[0] or not (special[0] and training) else SavedStatistics(
         {"running_mean": running_mean, "running_var": running_var, "momentum": momentum})
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else _widened(running_mean),

@@ -99,7 +99,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     if beta == 0.0:
         return reduce_loss((input - target).abs(), reduction)
     reduction = check_reduction(reduction)
-    if not isinstance(beta, SupportsFloat):
+    if beta.__class__ is not float and not isinstance(beta, SupportsFloat):
         raise TypeError(f"smooth_l1_loss(): argument 'beta' (position 4) must be float, not {type_name(beta)}")
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
