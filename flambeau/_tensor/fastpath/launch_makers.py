@@ -465,7 +465,7 @@ def _transposed_by_shares(x: ndarray, w: ndarray, bias: ndarray | None, geometry
 def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
     """The product of a vector or a matrix with a vector, as BLAS has it."""
     if b.ndim != 1 or not 0 < a.ndim < 3 or a.dtype is not b.dtype or a.dtype.char not in "fd" or (
-            a.shape[-1] != b.size) or a.size + b.size > PRODUCTS[0]:
+            a.shape[-1] != b.size) or a.size + b.size > 4 * PRODUCTS[0]:
         return None
     shape, dtype = a.shape[:-1], a.dtype
 

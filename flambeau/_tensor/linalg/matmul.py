@@ -282,7 +282,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                     and x.shape[1] == y.shape[0] and (not special[0] or beside_vmap(x, y))):  # `is_fast_mm`, inlined
                 return _fast_mm(input, other, x, y)
             if dt is y.dtype and (dt is F32 or dt is F64) and (not special[0] or beside_vmap(x, y)):
-                if y.ndim == 1 and not result_modes_used[0] and x.size + y.size <= _large[0] and not (
+                if y.ndim == 1 and not result_modes_used[0] and x.size + y.size <= 4 * _large[0] and not (
                         (input._requires_grad or other._requires_grad) and _grad_enabled()) and (
                         0 < x.ndim < 3 and x.shape[-1] == y.shape[0] and x.__class__ is y.__class__ is ndarray):
                     r = _empty(x.shape[:-1], dt)

@@ -23,7 +23,9 @@ def _mm(x: Any, y: Any) -> Any:
     """x @ y for matrices and vectors."""
     if x.dtype.char not in _BLAS_DTYPES or x.dtype is not y.dtype:
         return _narrow_mm(x, y) if x.dtype == dtypes.BFLOAT16 else np.matmul(x, y)
-    if x.size + y.size > _kernel_threshold[0] and (result := _mm_by_kernel(x, y)) is not None:
+    size = x.size + y.size
+    if size > _kernel_threshold[0] and (y.ndim > 1 or size > kernels.most_by_blas_with_vector()) and (
+            result := _mm_by_kernel(x, y)) is not None:
         return result
     return _dot(x, y)
 

@@ -20,6 +20,12 @@ _dot, _matmul, _add, _empty = np.dot, np.matmul, np.add, np.empty
 _override = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
 #: elements of both operands above which fast paths call this module
 MIN_ELEMENTS = [int(_override) - 1 if _override else 4095]
+
+
+def most_by_blas_with_vector() -> int:
+    """The most elements of a matrix and a vector whose product is BLAS's: it reads the matrix once."""
+    return 4 * (MIN_ELEMENTS[0] + 1)
+
 #: the most cached decisions
 MAX_DISPATCHES = 4096
 #: a function from the expressions of a matmul and of extra arrays to that of the result
@@ -176,4 +182,5 @@ def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     return None if dispatch.plan is None else run_quietly(dispatch.run, x, y)
 
 
-__all__ = ["MIN_ELEMENTS", "Epilogue", "MatmulDispatch", "MatmulKernels", "bmm", "kernels", "linear", "mm"]
+__all__ = ["MIN_ELEMENTS", "Epilogue", "MatmulDispatch", "MatmulKernels", "bmm", "kernels", "linear", "mm",
+           "most_by_blas_with_vector"]
