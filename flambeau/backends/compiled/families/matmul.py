@@ -78,14 +78,19 @@ class MatmulKernels:
             epilogue: computes the result from the matmul and the extras; None: their sum.
         """
         from ..blas_crossover import matmul_kind
+        from .tiny_matmuls import TinyMatmul, is_tiny
 
         shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
         work = x.shape[-1]
         for extent in shape:
             work *= extent
         kind = matmul_kind(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
-        use_kernel = work > self.crossovers.limits[x.dtype, kind]
-        plan = self._plan(shape, x, y, extras, epilogue) if use_kernel else None
+        plan: Any = None
+        if len(shape) > 2 and is_tiny(shape, x.shape[-1]) and not extras:
+            plan = TinyMatmul(shape, x, y)
+        elif work > self.crossovers.limits[x.dtype, kind] and (len(shape) == 2 or shape[-2:] != (1, 1) or extras):
+            # BLAS computes batches of dot products at ten times the kernel's speed
+            plan = self._plan(shape, x, y, extras, epilogue)
         dispatch = MatmulDispatch(plan, shape, x.dtype, kind, self.crossovers.budget[x.dtype, kind], work)
         if len(self.dispatches) >= MAX_DISPATCHES:
             self.dispatches.clear()
