@@ -45,10 +45,12 @@ LAYERS: list[list[str]] = [
     ["_subclasses", "distributed._composable", "distributed.algorithms._checkpoint", "distributed.elastic",
      "distributed.launch", "distributed.launcher", "distributed.run", "distributed.tensor.debug"],
     [""],  # the package itself: the public names
-    ["alias", "cli", "compiler.dynamo.backends.common", "compiler.dynamo.exporting", "compiler.dynamo.test_case",
-     "compiler.dynamo.testing", "compiler.functorch.aot_autograd", "compiler.functorch.compilers",
+    ["alias", "cli", "compiler.dynamo.backends.common", "compiler.dynamo.backends.debugging",
+     "compiler.dynamo.exporting", "compiler.dynamo.test_case", "compiler.dynamo.testing", "compiler.functorch.apis",
+     "compiler.functorch.aot_autograd", "compiler.functorch.compilers", "compiler.functorch.make_functional",
      "compiler.functorch.partitioners", "compiler.inductor.test_case", "demo", "distributed.pipelining", "export",
-     "functorch", "fx", "onnx", "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
+     "functorch", "fx", "onnx", "testing._internal.logging_tensor", "testing._internal.two_tensor",
+     "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -129,3 +130,24 @@ def test_a_batch_in_a_number_of_chunks_is_pytorchs(size: int, chunks: int) -> No
             found.append(([each.shape for each in result], [np.round(each.numpy(), 5).tolist() for each in result],
                           len(calls)))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("in_dims", [d for d in itertools.product((0, None), repeat=4) if any(x == 0 for x in d)])
+def test_vjp_in_jvp_of_arguments_of_which_some_are_batched(in_dims: Any) -> None:
+    """A cotangent that is no batch may have a tangent that is one."""
+    found = []
+    for t in (pytorch, flambeau):
+        func = t.func
+
+        def push(x: Any, cotangent: Any, func: Any = func) -> Any:
+            return func.vjp(lambda x: (x * x).sin(), x)[1](cotangent)
+
+        def both(x: Any, g: Any, dx: Any, dg: Any, func: Any = func, push: Any = push) -> Any:
+            return func.jvp(push, (x, g), (dx, dg))
+
+        args = [t.arange(12.0).reshape(2, 6) * (i + 1) / 10 if d == 0 else t.arange(6.0) * (i + 2) / 10
+                for i, d in enumerate(in_dims)]
+        (primal,), (tangent,) = func.vmap(both, in_dims=in_dims)(*args)
+        found.append((primal.tolist(), tangent.tolist()))
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -401,6 +401,8 @@ def gradient_for_value(g: Any, x: Any) -> Any:
     union = vmap_levels([x, g])
     extra_levels = [level for level in union if level not in own_levels]
     order = [union.index(level) for level in (*extra_levels, *own_levels)]
+    if open_levels and union and _batched_tangents(g, union):  # tangents of `g` of its levels become plain, too
+        g = add_levels(g, union)
     return make_batched(_permute_levels(expand_levels(g, union), order), extra_levels)
 
 

@@ -1,0 +1,122 @@
+"""Internal modules of PyTorch that packages import: what their programs print is what PyTorch prints."""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from typing import Any
+
+import pytest
+
+PROGRAMS = {
+    "logging tensor": """
+        from {torch}.testing._internal.logging_tensor import LoggingTensor, capture_logs, log_input
+        with capture_logs() as logs:
+            x = LoggingTensor(torch.tensor([1., 2.]), requires_grad=True)
+            log_input("x", x)
+            y = (x * 2).sin().sum()
+            y.backward()
+        print(logs[:4], x, type(x.grad).__name__)
+    """,
+    "logging mode": """
+        from {torch}.testing._internal.logging_tensor import capture_logs_with_logging_tensor_mode
+        x = torch.ones(2, 3)
+        with capture_logs_with_logging_tensor_mode() as logs:
+            y = torch.mm(x, x.t())
+            z, i = y.max(0)
+            torch.cat([x, x], dim=1)
+        print(logs)
+    """,
+    "two tensors": """
+        from {torch}.testing._internal.two_tensor import TwoTensor
+        x = TwoTensor(torch.zeros(2), torch.ones(2))
+        y = (x + 1).exp().unsqueeze(0)
+        print(y, type(y).__name__, y.shape, y.a, y.get_elem_a() is y.a)
+        y.add_(1)
+        print(y.b, x.__tensor_flatten__())
+        w = TwoTensor(torch.zeros(2), torch.ones(2), requires_grad=True)
+        (w * 3).sum().backward()
+        print(w.grad.a, w.grad.b)
+    """,
+    "functional modules": """
+        import warnings
+        from {torch}._functorch.make_functional import make_functional, make_functional_with_buffers
+        torch.manual_seed(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            f, parameters = make_functional(torch.nn.Linear(2, 2))
+            g, weights, buffers = make_functional_with_buffers(torch.nn.BatchNorm1d(2))
+        print(f(parameters, torch.ones(2)), len(weights), len(buffers))
+    """,
+    "small helpers": """
+        from {torch}.utils._exposed_in import exposed_in
+        from {torch}.utils._functools import cache_method
+        from {torch}.utils._thunk import Thunk
+        from {torch}.utils._typing_utils import not_none
+        from {torch}._dynamo.external_utils import normalize_as_list
+        class A:
+            @cache_method
+            def f(self, x):
+                print("computed", x)
+                return [x]
+        a = A()
+        print(a.f(1) is a.f(1), a.f(2), normalize_as_list((1, 2)), normalize_as_list(1))
+        print(exposed_in("a.b")(lambda: 1).__module__, Thunk(lambda: 3).force(), not_none(2))
+        try:
+            not_none(None)
+        except TypeError as error:
+            print(error)
+    """,
+    "transforms of another name": """
+        from {torch}._functorch.apis import chunk_vmap, grad, vmap
+        print(grad(lambda x: x.sin().sum())(torch.zeros(2)), vmap(lambda x: x.sum())(torch.ones(2, 3)))
+        print(chunk_vmap(lambda x: x + 1, chunks=2)(torch.zeros(4)))
+    """,
+}
+
+
+def _printed(library: str, program: str) -> list[str]:
+    lines: list[str] = []
+    scope: dict[str, Any] = {"torch": importlib.import_module(library),
+                             "print": lambda *args: lines.append(" ".join(map(str, args)))}
+    exec(textwrap.dedent(program).replace("{torch}", library), scope)
+    return [line.replace("flambeau", "torch") for line in lines]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_print_what_pytorch_prints(name: str) -> None:
+    pytest.importorskip("torch")
+    assert _printed("flambeau", PROGRAMS[name]) == _printed("torch", PROGRAMS[name])
+
+
+def test_backends_run_graphs() -> None:
+    import flambeau as torch
+    from flambeau.compiler.dynamo.backends import debugging, inductor
+
+    for backend in (debugging.eager, debugging.eager_noexcept, debugging.aot_eager, inductor.inductor):
+        f = torch.compile(lambda x: x.sin() * 2, backend=backend)
+        x = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            x.grad = None
+            f(x).sum().backward()
+            assert torch.allclose(x.grad, 2 * torch.ones(3).cos())
+
+
+def test_an_error_of_a_graph_that_must_not_raise() -> None:
+    import flambeau as torch
+    from flambeau.compiler.dynamo.backends import debugging
+
+    def refuse(*args: Any) -> Any:
+        raise ValueError("refused")
+
+    with pytest.raises(torch._dynamo.exc.TorchDynamoException, match="Unexpected exception when running generated"):
+        debugging.eager_noexcept(refuse, [])(1)
+
+
+def test_hints_are_those_of_the_tracer() -> None:
+    import flambeau as torch
+    from flambeau.compiler.dynamo import decorators
+
+    assert decorators.disable is torch._dynamo.disable
+    assert decorators.mark_dynamic is torch._dynamo.mark_dynamic
