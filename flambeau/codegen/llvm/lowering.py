@@ -247,6 +247,9 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
         from ..math import functions
 
         return functions.emit(op, builder, args, args[0].type)
+    if op in ("floor", "ceil", "trunc", "round") and node.args[0].op == "cast" and node.args[0].args[0].dtype == HALF:
+        # LLVM would round float16, which processors without its arithmetic do element by element
+        args = [intrinsic(builder, "arithmetic.fence", args[0].type, args, [args[0].type])]
     if op in _INTRINSICS and floating:
         return intrinsic(builder, _INTRINSICS[op], args[0].type, args)
     if op in COMPARISON:
