@@ -155,6 +155,24 @@ def test_gradients_of_two_passes_are_added_and_rounded(dtype):
     np.testing.assert_array_equal(held.float().numpy(), (first.float() + second.float()).to(dtype).float().numpy())
 
 
+@pytest.mark.parametrize("shape", [(3, 70, 64, 80), (1, 40, 30, 50), (5, 8, 8, 8), (2, 256, 64, 100)], ids=str)
+def test_products_of_batches_are_those_of_the_matrices(shape):
+    b, m, k, n = shape
+    draw = np.random.default_rng(5).standard_normal
+    x, y = (torch.from_numpy(draw(size).astype(np.float32)).bfloat16() for size in ((b, m, k), (b, k, n)))
+    for left, right in ((x, y), (x.transpose(1, 2).contiguous().transpose(1, 2), y), (
+            x, y.transpose(1, 2).contiguous().transpose(1, 2)), (x[:, ::2], y[..., ::2])):
+        found = left.detach().requires_grad_(), right.detach().requires_grad_()
+        result = found[0] @ found[1]
+        exact = left.double().numpy() @ right.double().numpy()
+        np.testing.assert_allclose(result.detach().double().numpy(), exact, rtol=2.0 ** -7, atol=1e-2)
+        g = torch.ones_like(result)
+        result.backward(g)
+        for x_, expected in zip(found, (g.double().numpy() @ right.double().numpy().swapaxes(1, 2),
+                                        left.double().numpy().swapaxes(1, 2) @ g.double().numpy()), strict=True):
+            np.testing.assert_allclose(x_.grad.double().numpy(), expected, rtol=2.0 ** -7, atol=1e-2)
+
+
 def test_a_target_out_of_range_is_refused():
     for dtype in DTYPES:
         with pytest.raises(IndexError, match="Target 80 is out of bounds"):

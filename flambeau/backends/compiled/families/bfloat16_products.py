@@ -19,6 +19,8 @@ from ..launching import Plan, PlanCache
 ndarray = np.ndarray
 #: multiplications of a product from which the kernel is faster, and rows at least, without AMX
 MIN_MULTIPLICATIONS, MIN_ROWS = 1 << 14, 4
+#: multiplications of one of several products from which its kernel is faster than widening all: calling it takes 2 us
+MIN_SINGLE_MULTIPLICATIONS = 1 << 17
 _plans = PlanCache()
 
 
@@ -53,7 +55,34 @@ def mm(x: ndarray, y: ndarray, bias: ndarray | None = None) -> ndarray | None:
 
 def bmm(x: ndarray, y: ndarray) -> ndarray | None:
     """x @ y for batches of matrices, (B, M, K) and (B, K, N) of bfloat16."""
-    return _product(x, y, None) if x.ndim == y.ndim == 3 and has_tiles() else None
+    if x.ndim != 3 or y.ndim != 3:
+        return None
+    if len(x) == 1:
+        product = mm(x[0], y[0])
+        return None if product is None else product[None]
+    return _product(x, y, None) if has_tiles() else _products(x, y)
+
+
+def _products(x: ndarray, y: ndarray) -> ndarray | None:
+    """The products of the matrices of two batches, one after the other."""
+    from ....codegen.matmul import bfloat16
+
+    rows, columns = x.shape[1], y.shape[2]
+    if rows * x.shape[2] * columns < MIN_SINGLE_MULTIPLICATIONS or y.dtype != BFLOAT16 or x.dtype != BFLOAT16 or (
+            rows < MIN_ROWS or not is_available()):
+        return None
+    if bfloat16.layout(_layout(x[0]), False) is None:
+        x = new_copy(x)
+    if bfloat16.layout(_layout(y[0]), True) is None:
+        y = new_copy(y)
+    key = x.shape[1:], x.strides[1:], y.shape[1:], y.strides[1:], True
+    plan = _plans.plans.get(key)
+    if plan is None:
+        plan = _plans.insert(key, Plan((), _launches(_layout(x[0]), _layout(y[0]), False)))
+    out = empty_array((len(x), rows, columns), BFLOAT16)
+    for product, left, right in zip(out, x, y, strict=True):
+        plan.run((product, left, right, left))
+    return out
 
 
 def _product(x: ndarray, y: ndarray, bias: ndarray | None) -> ndarray | None:
