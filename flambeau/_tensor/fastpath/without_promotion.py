@@ -136,7 +136,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
     is_row_major, follows = op.name in ROW_MAJOR, follows_inputs(op)
     conversions: dict[tuple[Any, ...], _Conversion | None] = {}
-    narrow_kernel = NARROW_KERNELS.get(op.name) or narrow_programs(op)
+    narrow_kernel = _either(NARROW_KERNELS.get(op.name), narrow_programs(op))
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         values: list[Any] = []
@@ -236,6 +236,18 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         return outs[0] if single else outs
 
     call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _either(first: Any, second: Any) -> Any:
+    """The function that calls the second of two functions, of which there may be none, where the first gives None."""
+    if first is None or second is None:
+        return second if first is None else first
+
+    def call(*args: Any) -> Any:
+        result = first(*args)
+        return second(*args) if result is None else result
+
     return call
 
 

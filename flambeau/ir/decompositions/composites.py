@@ -434,9 +434,9 @@ def between_casts(title: str, declaration: Declaration, narrow: dtype_type) -> P
 #: the names of operators whose programs read 16 bits, and the number of elements from which they are faster
 _NARROW: dict[str, int] = dict.fromkeys((
     "softmax", "log_softmax", "_safe_softmax", "_layer_norm", "_rms_norm", "_batch_norm", "_group_norm", "logsumexp",
-    "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "mean", "amax", "amin", "mse_loss",
-    "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss",
-    "glu", "tril", "triu"), 4096)
+    "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "sum", "mean", "amax", "amin", "max", "min",
+    "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "soft_margin_loss", "glu", "tril", "triu"), 4096)
 
 
 @cache
