@@ -256,6 +256,16 @@ def of_scalar(value: object) -> dtype:
     raise TypeError(f"not a number: {type(value).__name__}")
 
 
+def python_number(scalar: np.generic) -> Any:
+    """A scalar of NumPy as the number that PyTorch's argument parser makes of it: of a bool, a float.
+
+    >>> import numpy as np
+    >>> python_number(np.int32(3)), python_number(np.bool_(True))
+    (3, 1.0)
+    """
+    return float(scalar) if scalar.__class__ is np.bool_ else scalar.item()
+
+
 @cache
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that both arguments convert to.

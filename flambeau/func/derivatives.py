@@ -20,7 +20,7 @@ from .._tensor.shape.indexing import is_expanded
 from .._tensor.tensor import set_requires_grad
 from ..engine.api import grad as gradients
 from ..engine.execution.accumulate_grad import AccumulateGrad
-from ..engine.grad_mode import enable_grad, grad_mode, inference, inference_mode
+from ..engine.grad_mode import enable_grad, grad_mode, inference, inference_mode, no_grad
 from ..engine.nodes.node import next_number
 from ..engine.saved.saved_tensors import disable_hooks, disabled_message
 from ..modes import Transform, active_transforms, forward_mode, result_modes_used, transform_stack
@@ -75,7 +75,7 @@ def outside_inference_mode(function: Callable[..., Any], *args: Any, **kwargs: A
     def normal(x: Any) -> Any:
         return x.clone() if isinstance(x, Tensor) and x._inference else x
 
-    with inference_mode(False):
+    with inference_mode(False), no_grad():
         return function(*tree_map(normal, args), **tree_map(normal, kwargs))
 
 

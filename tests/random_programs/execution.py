@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .observation import described, observe, snapshot, without_values
+from .observation import described, numbers_of, observe, snapshot, without_values
 from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
@@ -82,7 +82,8 @@ class Session:
         self.births: dict[str, tuple[Any, int]] = {}  # by name: a weak reference, the first version
         self.names: dict[str, Any] = dict(_Prelude.of(library))
         self.names |= {"look": self._look, "enter": self._enter, "leave": self._leave, "fail": _fail,
-                       "safe": _safe, "described": described, "without_values": without_values, "plain": plain}
+                       "safe": _safe, "described": described, "without_values": without_values,
+                       "numbers_of": numbers_of, "plain": plain}
 
     def run(self, text: str) -> Step:
         """Run one statement; its error is part of what it did."""

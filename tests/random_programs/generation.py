@@ -173,6 +173,8 @@ def interleaved(t: Any) -> bool:
 
 def _is_large(t: Any) -> bool:
     t = t.detach()
+    if t.is_meta:
+        return True
     if not (t.is_floating_point() or t.is_complex()) or not t.numel():
         return bool(t.numel() > 100)
     return bool(t.numel() > 100 or not t.abs().max() < _LARGEST)
@@ -192,6 +194,7 @@ def written(seed: int, library: ModuleType, draws: bool = False, wide: bool = Tr
         index_statements,
         inplace_statements,
         layer_statements,
+        mixed_statements,
         random_statements,
         transform_statements,
         view_statements,

@@ -105,6 +105,17 @@ def without_values(record: Any) -> Any:
     return {key: value for key, value in record.items() if key != "value"} if isinstance(record, dict) else record
 
 
+def numbers_of(record: Any) -> Any:
+    """What `described` returned, without what depends on how a transform unwraps its results.
+
+    PyTorch's constant second derivatives require grad where the input does; here they do not.
+    """
+    if isinstance(record, list):
+        return [numbers_of(part) for part in record]
+    return {key: value for key, value in record.items() if key in ("dtype", "shape", "device", "value")} if isinstance(
+        record, dict) else record
+
+
 def drawn(node: Any, names: dict[int, str], recorded: Recorded) -> list[Any] | None:
     """The graph below a node: each node's name and its edges, nodes numbered in the order of traversal.
 

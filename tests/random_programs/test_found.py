@@ -1060,6 +1060,60 @@ FOUND = {
         r = torch.svd(c, compute_uv=False).V
         r = torch.svd(torch.eye(3), compute_uv=False).V
     """,
+    "a bool of NumPy is a float where a number is taken": """
+        import numpy as np; t, i, b, x = np.bool_(True), torch.ones(2).int(), torch.tensor([True, False]), torch.ones(2)
+        r = i + t, i * t, i // t, i % t, i ** t, torch.pow(t, i), t + i, t - i, b + t, b * t, x.sub(t, alpha=2)
+        r = i.clamp(max=t), torch.where(b, i, t), torch.rsub(x, t), i.sub(t, alpha=2), x.clone().sub_(t, alpha=2)
+        r = i == t, i > t, b == t, torch.full((2,), t), i.masked_fill(b, t), i.clone().fill_(t), torch.tensor(t)
+        r = b & t
+        r = i.clone().add_(t)
+        r = b - t
+        note(str(torch.result_type(i, t))[-7:])
+    """,
+    "numbers that are assigned": """
+        import numpy as np; x, i, b = torch.ones(2, 3), torch.ones(2, 3).int(), torch.ones(2, 3).bool()
+        x[0] = np.float32(2)
+        x[0] = np.float16(2)
+        x[0] = np.float64(2); x[1] = np.int64(3); x[:, 1] = np.uint8(4); r = x
+        x[0] = np.bool_(True)
+        x[0] = np.complex64(2)
+        i[0] = np.float32(2)
+        b[0] = np.bool_(True)
+        b[0] = np.int32(0); r = b
+        x[torch.tensor([0])] = np.float32(2)
+        x[x > 0] = np.float32(3)
+        r = x.new_tensor(torch.tensor(True))
+        r = torch.where(b, x, 0, out=x)
+        r = torch.where(b, 2, x, out=x)
+        r = torch.addcmul(x, x, x, value=1j)
+        r = x.addcdiv_(x, x, value=1j)
+        r = torch.addcmul(x.double(), x, x, value=torch.tensor(1j))
+    """,
+    "reductions in a narrower dtype, and what is recorded": """
+        x = torch.tensor([[0.5, -1.25, 2.], [1., 3., 0.25]]); h = x.bfloat16(); x.requires_grad_(); h.requires_grad_()
+        r = x.sum(dtype=torch.float16); r.backward()
+        r = x.sum(0, dtype=torch.float16); r.sum().backward()
+        r = x.mean(0, True, dtype=torch.bfloat16); r.sum().backward()
+        r = x.prod(0, dtype=torch.float16); r.sum().backward()
+        r = (x * 1).cumsum(0, dtype=torch.float16); r.sum().backward()
+        r = x.cumprod(1, dtype=torch.float16); r.sum().backward()
+        r = x.nansum(0, dtype=torch.float16); r.sum().backward()
+        r = h.sum(dtype=torch.float32); r.backward()
+        r = h.mean(0, dtype=torch.float64); r.sum().backward()
+        r = x.unbind(0)[1].sum(dtype=torch.float16); r.backward()
+        r, = torch.autograd.grad((x.sum(0, dtype=torch.float16) ** 2).sum(), x, create_graph=True); r.sum().backward()
+        r = x.softmax(0, dtype=torch.float16); r.sum().backward()
+        r = x.cumsum(0, dtype=torch.int64)
+        r = x.cumprod(0, dtype=torch.uint8)
+        r = torch.where(x > 0, x, 1j); r.abs().sum().backward()
+    """,
+    "transforms in inference mode of what requires grad": """
+        x = torch.ones(2, requires_grad=True); enter(torch.inference_mode())
+        r = torch.func.grad(lambda y: (y * y).sum())(x)
+        r = torch.func.jacrev(lambda y: y * y)(x)
+        r = torch.func.grad(lambda y: torch.func.vmap(lambda z: z.sin())(y).sum())(x)
+        r = torch.func.vjp(lambda y: y * y, x)[1](x)[0]
+    """,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import python_number
 from ..tensor import Tensor
 
 #: parameters that are tensors whatever their values
@@ -40,7 +41,8 @@ class Conversion(tuple[int | str, ...]):
         for where in self:
             given: Any = by_position if isinstance(where, int) else by_name
             value = given[where]
-            given[where] = int(value) if isinstance(value, int) else value.item()
+            given[where] = int(value) if isinstance(value, int) else value.item() if isinstance(value, Tensor) else (
+                python_number(value))
         return tuple(by_position), by_name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import copysign
 from types import NoneType
 from typing import Any
@@ -19,6 +20,7 @@ from ...devices import CPU, META, ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import noted, preserved_strides, with_preserved_strides
 from ...modes import active_tracers, device_memory, filled_memory, special
+from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.handlers import handlers
@@ -549,6 +551,10 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, devi
                       requires_grad=requires_grad)
     if isinstance(data, Tensor) and not isinstance(data._array, np.ndarray):
         return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                      "tensor.new_tensor(sourceTensor).", UserWarning, stacklevel=user_stacklevel())
     return _per_example(self, wrap_new(to_array(data, dtype or self.dtype), device, requires_grad))
 
 

@@ -24,6 +24,9 @@ _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input"
 _INTEGERS = frozenset(("N", "diagonal", "dim", "dim0", "dim1", "dim2", "dimension", "dims", "k", "n", "offset", "r",
                        "repeats", "shifts", "size", "step"))
 
+#: parameters that are numbers of any kind
+_SCALARS = frozenset(("alpha", "beta", "exponent", "max", "min", "other", "value", "weight"))
+
 #: classes of numbers, and of parameters, that `bind` passes on unchanged
 _NUMBERS = frozenset((bool, int, float, complex))
 _PLAIN = frozenset((int, float, str, tuple, list, type(None)))
@@ -182,7 +185,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
         else:
             value = params[name]
             if isinstance(value, np.generic):
-                value = params[name] = value.item()
+                value = params[name] = dtypes.python_number(value) if name in _SCALARS else value.item()
             elif isinstance(value, IntEnum):  # NumPy takes it for an object
                 value = params[name] = int(value)
             if isinstance(value, Tensor):
@@ -213,7 +216,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
                 continue
             if is_number(x) and names[i] in op.scalar_inputs:
                 if isinstance(x, np.generic):
-                    inputs[i] = x.item()
+                    inputs[i] = dtypes.python_number(x)
                 continue
             if kind_of(type(x)) == OVERRIDES:
                 raise ForeignArgument(x, inputs, params)

@@ -45,6 +45,8 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
             return 1  # which is refused
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
+    elif alpha.__class__ is np.bool_:
+        alpha = float(alpha)
     d = result_type([input, other])
     refused = ""
     if isinstance(alpha, bool) and d is not dtypes.bool_:
@@ -205,7 +207,7 @@ def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
     if numbers:
         alpha = _factor_of_number("rsub", other, numbers)
     if isinstance(other, np.generic):
-        other = other.item()
+        other = dtypes.python_number(other)
     if alpha != 1 or alpha is True:
         alpha = _checked_alpha(other, input, alpha)
     if isinstance(other, Tensor):
@@ -217,6 +219,21 @@ def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
     return _call("_rsub_scalar", input, other=other, alpha=alpha)
 
 
+def _check_real_factor(value: Any, *operands: Any) -> None:
+    """Check that no complex number is a factor of real floating-point numbers.
+
+    Raises:
+        RuntimeError: it is (PyTorch's text).
+    """
+    if isinstance(value, Tensor) and value.dtype.is_complex and not value._array.ndim and not value.is_meta:
+        value = value.item()
+    if isinstance(value, complex) and value.imag and all(isinstance(x, Tensor) for x in operands):
+        d = result_type(operands)
+        if d.is_floating_point:
+            kind = "double" if d is dtypes.float64 else "float"
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+
+
 def _scaled_operands(name: str) -> tuple[Any, Any]:
     """`addcmul` or `addcdiv` and its in-place form, with the deprecated argument order."""
     op = REGISTRY[name]
@@ -224,11 +241,13 @@ def _scaled_operands(name: str) -> tuple[Any, Any]:
     def call(input: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1, out: Any = None) -> Any:
         if legacy:
             value, tensor1, tensor2 = _legacy((name, name + "_"), tensor1, (tensor2, *legacy))
+        _check_real_factor(value, input, tensor1, tensor2)
         return public_function(op)(input, tensor1, tensor2, value=value, out=out)
 
     def write(self: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1) -> Any:
         if legacy:
             value, tensor1, tensor2 = _legacy((name, name + "_"), tensor1, (tensor2, *legacy))
+        _check_real_factor(value, self, tensor1, tensor2)
         return inplace_function(op)(self, tensor1, tensor2, value=value)
 
     call.__name__ = call.__qualname__ = name
@@ -347,7 +366,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         if isinstance(exponent, Tensor) or not _is_number(exponent):
             return _pow(input, exponent, out=out)
         if isinstance(exponent, np.generic):
-            exponent = exponent.item()
+            exponent = dtypes.python_number(exponent)
         _check_integer_power(input, exponent)
         if out is None:
             return apply(REGISTRY["_pow_scalar"], [input], {"exponent": exponent})
@@ -355,7 +374,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
             raise _unfit("pow", (input, exponent), {"out": out})
         return _call("_pow_scalar", input, exponent=exponent, out=out)
     if isinstance(input, np.generic):
-        input = input.item()
+        input = dtypes.python_number(input)
     if not _is_number(input) or not isinstance(exponent, Tensor):
         return _pow(input, exponent, out=out)
     if out is not None:

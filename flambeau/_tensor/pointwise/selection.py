@@ -16,6 +16,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import not_a_tensor, type_name
 from ..dispatch.apply import apply
 from ..dispatch.out_tensors import write_out
+from ..dispatch.promotion import result_type
 from ..dispatch.public_functions import inplace_function, public_function
 from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor
@@ -49,11 +50,16 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
                       UserWarning, stacklevel=user_stacklevel())
         condition = condition.to(dtypes.bool_)
     if out is not None:
+        for position, (name, x) in enumerate((("input", input), ("other", other)), 2):
+            if isinstance(x, (bool, int, float, complex, np.generic)):
+                raise not_a_tensor("where", x, name, position)
         return public_function(REGISTRY["where"])(condition, input, other, out=out)
     for name, x in (("input", input), ("other", other)):
         if not isinstance(x, (Tensor, bool, int, float, complex, np.generic)):
             raise TypeError(f"where(): argument '{name}' must be Tensor, not {type_name(x)}")
-    input, other = (x.item() if isinstance(x, np.generic) else x for x in (input, other))
+    input, other = (dtypes.python_number(x) if isinstance(x, np.generic) else x for x in (input, other))
+    if input.__class__ is complex or other.__class__ is complex:  # PyTorch converts the other operand beforehand
+        input, other = (x.to(result_type([input, other])) if isinstance(x, Tensor) else x for x in (input, other))
     return apply(REGISTRY["where"], [condition, input, other])
 
 
@@ -90,7 +96,8 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
             return "_clamp_above", [max], {}
         return "_clamp_tensors", [min, max], {}
     # numbers, whose dtype does not count
-    min, max = (x.item() if isinstance(x, np.generic) else int(x) if isinstance(x, IntEnum) else x for x in (min, max))
+    min, max = (dtypes.python_number(x) if isinstance(x, np.generic) else int(x) if isinstance(x, IntEnum) else x
+                for x in (min, max))
     return "_clamp_scalars", [], {"min": min, "max": max}
 
 

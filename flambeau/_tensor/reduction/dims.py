@@ -8,10 +8,12 @@ import numpy as np
 
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
+from ...engine.nodes.op_node import OpNode
 from ...modes import special
 from ...shapes import wrap_dims
 from ..argument_errors.guards import NOT_GIVEN
 from ..argument_errors.type_names import type_name
+from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.handlers import host_elements
 from ..tensor import Tensor
 
@@ -145,6 +147,26 @@ def converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     if have.kind == to.kind == "f" and have.itemsize > 2 and to.itemsize > 2:
         return input, dtype
     return input.to(dtype), None
+
+
+def past_conversion(result: Any, given: Tensor, input: Tensor) -> Any:
+    """The result of a reduction of `input`, a copy of `given` in another dtype, recorded as one of `given` itself.
+
+    As in PyTorch, whose kernels convert while they read. The node casts the gradient in place of the copy's node.
+    """
+    if input is given or special[0] or "c" in (given._array.dtype.kind, input._array.dtype.kind):
+        return result
+    node = result._node
+    if node.__class__ is not OpNode or node.edge0 is not input._node:
+        return result
+    edge = gradient_edge(given)
+    if edge is None:  # only its base requires grad
+        return result
+    node.edge0 = edge
+    node.edge_outputs = (given._output_nr,) if given._output_nr else None
+    shapes, _, conjugate, widens = node.fix or (None, None, False, False)
+    node.fix, node.run = (shapes, (given._array.dtype,), conjugate, widens), None
+    return result
 
 
 def check_not_integer(name: str, input: Tensor, dtype: Any) -> None:

@@ -31,6 +31,7 @@ from .dims import (
     more_than,
     one_dim,
     overload_error,
+    past_conversion,
     reduced_shape,
     take_numpy_names,
 )
@@ -79,12 +80,15 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                     dtype = _dtype_of_out(name, input, dim, keepdim, out)
             if out is not None and dtype is not None and input.dtype.is_complex and not dtype.is_complex:
                 resize_out(out, reduced_shape(input._array.shape, dim, keepdim))  # before the warning of the cast
+            given = input
             input, dtype = converted(input, dtype)
             if out is not None:
                 return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
             if dim is None and not keepdim:
-                return reduce_all(input) if dtype is None else reduce_all_as(input, dtype)
-            return reduce_dims(input, dim, keepdim, dtype)
+                if dtype is not None:
+                    return reduce_all_as(input, dtype)
+                return past_conversion(reduce_all(input), given, input)
+            return past_conversion(reduce_dims(input, dim, keepdim, dtype), given, input)
         except TypeError:
             raise_refusal(refused(
                 name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
@@ -136,6 +140,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
             check_records_nothing("nansum", (input,), (out,))
         reduced_shape(input._array.shape, dim, keepdim)  # whose errors come first
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    given = input
     input, dtype = converted(input, dtype)
     if out is not None:
         check_records_nothing("nansum", (input,), (out,))
@@ -143,7 +148,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         _check_nansum_out(input, out)
         if out.dtype is dtypes.bool_:
             return sum(input, () if dim is None else dim, keepdim, out=out)
-    result = _nansum(input, dims("nansum", dim), keepdim, dtype)
+    result = past_conversion(_nansum(input, dims("nansum", dim), keepdim, dtype), given, input)
     return result if out is None else write_out(REGISTRY["nansum"], result, out)
 
 

@@ -12,7 +12,7 @@ from ..dispatch.out_tensors import resize_out, write_out
 from ..fastpath.repeated_calls import launched
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
-from .dims import check_dtype_of_out, converted, one_dim
+from .dims import check_dtype_of_out, check_not_integer, converted, one_dim, past_conversion
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "softmax"]
 
@@ -37,21 +37,24 @@ def _scan(name: str, converts_before: bool) -> Any:
             raise_refusal(refused(name, (input, dim), (), {"dtype": dtype, "out": out}))
         if dtype is None and out is not None and not converts_before:
             dtype = out.dtype
+        given = input
         if dtype is not None:
             dtype = dtypes.of_argument(dtype, name)
             if dtype is dtypes.bool_ and not converts_before:
                 raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+            if not converts_before and dtype.numpy.kind in "biu":
+                check_not_integer(name, input, dtype)
             check_dtype_of_out(dtype, out)
             if out is not None and input.dtype.is_complex and not dtype.is_complex:
                 resize_out(out, input._array.shape)  # before the warning of the cast
             if converts_before:
                 if input.dtype is not dtype:
-                    input = input.to(dtype)
+                    given = input = input.to(dtype)
                 dtype = None
             else:
                 input, dtype = converted(input, dtype)
         if out is None:
-            return fast(input, dim, dtype)
+            return past_conversion(fast(input, dim, dtype), given, input)
         check_records_nothing(name, (input,), (out,))
         return write_out(op, fast(input, dim, dtype), out)
 

@@ -575,7 +575,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if _fast_setitem(self, key, value):
         return
     if not isinstance(value, Tensor):
-        if not isinstance(value, (bool, int, float, complex, np.generic)):
+        if not isinstance(value, (bool, int, float, complex, np.integer)):
             name = type(value).__name__ if type(value).__module__ == "builtins" else (
                 f"{type(value).__module__}.{type(value).__qualname__}")
             raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
