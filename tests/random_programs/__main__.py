@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--replay", type=int, metavar="SEED", help="run the program of one seed")
     parser.add_argument("--show", action="store_true", help="print every program")
     parser.add_argument("--most", type=int, default=10, help="stop after so many disagreements (default 10)")
+    parser.add_argument("--mixed", action="store_true", help="with the statements of mixed_statements.py")
     parser.add_argument("--whole", action="store_true", help="do not shorten the programs that disagree")
     given = parser.parse_args()
     libraries()
@@ -24,13 +25,14 @@ def main() -> int:
     failed, began = [], time.perf_counter()
     done = 0
     for seed in seeds:
-        program, found = checked(seed)
+        program, found = checked(seed, given.mixed)
         done += 1
         if given.show:
             print(f"# seed {seed}\n" + "\n".join(program) + "\n")
         if found is not None:
             failed.append(seed)
-            print(explained(seed, program, found, shorten=not given.whole), flush=True)
+            print(explained(seed, program, found, shorten=not given.whole,
+                            command="tests.random_programs" + " --mixed" * given.mixed), flush=True)
             if len(failed) >= given.most:
                 break
     print(f"{done} programs, {len(failed)} disagreements, {time.perf_counter() - began:.0f} s"

@@ -24,10 +24,14 @@ def libraries() -> tuple[ModuleType, ModuleType]:
     return flambeau, torch
 
 
-def checked(seed: int) -> tuple[list[str], Disagreement | None]:
-    """The program of a seed, and where the libraries disagree about it."""
+def checked(seed: int, mixed: bool = False) -> tuple[list[str], Disagreement | None]:
+    """The program of a seed, and where the libraries disagree about it.
+
+    Args:
+        mixed: whether it has the statements of `mixed_statements`.
+    """
     here, there = libraries()
-    program, steps = written(seed, there)
+    program, steps = written(seed, there, mixed=mixed)
     return program, decided(program, compare(run(program, here), steps), steps, here, there)
 
 

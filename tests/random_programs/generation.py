@@ -19,6 +19,8 @@ Statement = Callable[["Writer"], str]
 STATEMENTS: list[tuple[Statement, float]] = []
 #: those that eager programs have, too
 WIDE: list[tuple[Statement, float]] = []
+#: those that mix NumPy's scalars, dtypes, devices, `out=` and transforms
+MIXED: list[tuple[Statement, float]] = []
 #: those that draw random numbers
 DRAWING: list[tuple[Statement, float]] = []
 
@@ -180,11 +182,13 @@ def _is_large(t: Any) -> bool:
     return bool(t.numel() > 100 or not t.abs().max() < _LARGEST)
 
 
-def written(seed: int, library: ModuleType, draws: bool = False, wide: bool = True) -> tuple[list[str], list[Step]]:
+def written(seed: int, library: ModuleType, draws: bool = False, wide: bool = True,
+            mixed: bool = False) -> tuple[list[str], list[Step]]:
     """The program of a seed, and what each of its statements does under `library`.
 
     Args:
         wide: whether it has modules and rarer functions.
+        mixed: whether it mixes NumPy's scalars, dtypes, devices, `out=` and transforms.
         draws: whether it draws random numbers.
     """
     from . import (  # noqa: F401
@@ -202,7 +206,8 @@ def written(seed: int, library: ModuleType, draws: bool = False, wide: bool = Tr
     )
 
     w = Writer(seed, library)
-    functions, weights = zip(*STATEMENTS, *(WIDE if wide else ()), *(DRAWING if draws else ()), strict=True)
+    functions, weights = zip(*STATEMENTS, *(WIDE if wide else ()), *(MIXED if mixed else ()),
+                              *(DRAWING if draws else ()), strict=True)
     looks = w.choose(0.1, 0.3, 1.0)
     modes = w.choose(0.0, 0.0, 0.03, 0.12)
     length = w.choose(12, 20, 30, 40)

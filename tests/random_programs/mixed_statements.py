@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .generation import WIDE, Unfit, Writer, statement
+from .generation import MIXED, Unfit, Writer, statement
 
 #: NumPy's scalars and arrays, and Python's numbers of other kinds
 _NUMBERS = (
@@ -115,14 +115,14 @@ _HOOKED = (
     "y.register_hook(lambda g: g.double())")
 
 
-@statement(2, WIDE)
+@statement(2, MIXED)
 def _with_number(w: Writer) -> str:
     x = w.real(lambda t: t.dtype.itemsize > 2 and t.ndim > 0 and not t.is_inference())
     text = w.choose(*_WITH_NUMBER).replace("{n}", w.choose(*_NUMBERS)).replace("{}", x)
     return f"import numpy as np\n{w.fresh()} = {text}"
 
 
-@statement(1, WIDE)
+@statement(1, MIXED)
 def _written_number(w: Writer) -> str:
     x = w.writable(lambda t: not t.is_complex() and t.dtype.itemsize > 2 and t.ndim > 0)
     text = w.choose(*_WRITE_NUMBER).replace("{n}", w.choose(*_NUMBERS)).replace("{}", x)
@@ -130,7 +130,7 @@ def _written_number(w: Writer) -> str:
     return f"import numpy as np\n{mode}{x}.{text}"
 
 
-@statement(2, WIDE)
+@statement(2, MIXED)
 def _with_other(w: Writer) -> str:
     x = w.writable(lambda t: not t.is_complex() and t.dtype.itemsize > 2 and t.ndim > 0 and t.numel() > 0
                    and not t.is_inference())
@@ -140,7 +140,7 @@ def _with_other(w: Writer) -> str:
     return f"{w.fresh()} = (lambda o: {text})({other})"
 
 
-@statement(2, WIDE)
+@statement(2, MIXED)
 def _into(w: Writer) -> str:
     x = w.real(lambda t: t.dtype.itemsize > 2 and t.ndim > 0 and t.numel() > 0 and not t.is_inference())
     target = w.choose(*_TARGETS).replace("{s}", str(tuple(w.value(x).shape)))
@@ -149,21 +149,21 @@ def _into(w: Writer) -> str:
     return f"{w.fresh()} = (lambda o: [{result}, o][1])({target})"
 
 
-@statement(1, WIDE)
+@statement(1, MIXED)
 def _meta(w: Writer) -> str:
     x = w.real(lambda t: t.dtype.itemsize > 2 and t.numel() > 0 and not t.is_inference())
     text = w.choose(*_META).replace("{}", x)
     return f"note(described({text}))"
 
 
-@statement(2, WIDE)
+@statement(2, MIXED)
 def _transformed(w: Writer) -> str:
     x = w.real(lambda t: t.dtype.itemsize > 2 and 0 < t.numel() < 7 and t.ndim > 0 and not t.is_inference())
     text = w.choose(*_TRANSFORMS).replace("{f}", w.choose(*_FUNCTIONS)).replace("{}", x)
     return f"note(numbers_of(described({text})))"
 
 
-@statement(2, WIDE)
+@statement(2, MIXED)
 def _written_views(w: Writer) -> str:
     x = w.real(lambda t: t.dtype.itemsize > 2 and 0 < t.numel() < 7 and t.ndim > 0 and t.requires_grad
                and not t.is_inference())
