@@ -137,6 +137,20 @@ def test_recorded_views_see_writes_of_their_base():
         assert not y.requires_grad
 
 
+def test_views_of_what_records_nothing_are_no_templates():
+    for size in (5, 7):
+        x = torch.ones(size, 3, requires_grad=True)
+        with torch.no_grad():
+            hidden = x[:]
+        for _ in range(3):
+            assert hidden.expand(4, size, 3).grad_fn.next_functions == ((None, 0),)
+        for _ in range(3):
+            y = torch.ones(size, 3, requires_grad=True)
+            y[:].expand(4, size, 3).sum().backward()
+            assert y.grad.sum() == 12 * size
+            assert hidden.expand(4, size, 3).grad_fn.next_functions == ((None, 0),)
+
+
 JOINS = {"cat": lambda *x: torch.cat(x), "cat(1)": lambda *x: torch.cat(x, 1),
          "stack": lambda *x: torch.stack(x, dim=1)}
 

@@ -121,7 +121,8 @@ def _recorded(function: Callable[..., Any], known: dict[Any, Any], source: Tenso
     outs = [*result] if result.__class__ is tuple else [result]
     makers = _makers(source, tuple(outs))
     node = outs[0]._node if makers else None
-    if makers and node.__class__ is OpNode and node.edges == (gradient_edge(source),) and (
+    edge = gradient_edge(source) if makers else None
+    if edge is not None and node.__class__ is OpNode and node.edges == (edge,) and (
             node.plan.op.kind == VIEW and node.extra is None and node.versions is None) and (
             (node.outputs is not None) == (result.__class__ is tuple)) and all(x._node is node for x in outs):
         from .node_templates import NodeTemplate, Unlike
