@@ -14,8 +14,8 @@ from ...runtime.filling import Filling, NewArray, with_filling
 
 ndarray = np.ndarray
 empty, arange = np.empty, np.arange
-#: the most elements of a result, and the most bytes of one that is kept
-_MOST, _MOST_KEPT = 16384, 1 << 15
+#: the most elements of a result, of one that is joined, and the most bytes of one that is kept
+_MOST, _MOST_JOINED, _MOST_KEPT = 16384, 131072, 1 << 15
 #: the least elements of a run, in the mean, that is copied at once
 _LONG_RUN = 6
 
@@ -27,7 +27,7 @@ def join_launch(join: Callable[[list[ndarray]], Any], arrays: Sequence[ndarray],
         join: gives the result for a list of arrays of these shapes.
         result: of `arrays`.
     """
-    if not codegen.available() or not 0 < result.size <= _MOST or result.size != sum(a.size for a in arrays) or any(
+    if not codegen.available() or not 0 < result.size <= _MOST_JOINED or result.size != sum(a.size for a in arrays) or any(
             a.dtype is not result.dtype or not a.size for a in arrays) or not _is_row_major(result):
         return None
     starts = np.cumsum([0, *[a.size for a in arrays]])

@@ -28,7 +28,7 @@ F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
 
 #: the most elements of the arrays that launches are kept for
-MOST = 16384
+MOST = 65536
 #: calls with one of few layouts before its launch is planned, and calls that compare its results
 CALLS, PROOFS = 24, 4
 #: calls that are looked up in vain before fewer are, and the number at which one of 8 is
