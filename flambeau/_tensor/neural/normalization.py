@@ -14,7 +14,7 @@ from ...backends.elementless_array import ElementlessArray
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import is_channels_last
-from ...modes import active_tracer, device_memory, lazy_storages, special
+from ...modes import active_tracer, device_memory, dispatch_in_use, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import warn_once
@@ -107,7 +107,7 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     if input._array.ndim < 2:
         wrap_dim(1, input._array.ndim)
-    statistics: list[Any] = [] if observing[0] or not (special[0] and training) else SavedStatistics(
+    statistics: list[Any] = [] if not (training and dispatch_in_use[0]) or is_on_accelerator(input) else SavedStatistics(
         {"running_mean": running_mean, "running_var": running_var, "momentum": momentum})
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else _widened(running_mean),
