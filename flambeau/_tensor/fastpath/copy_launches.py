@@ -27,8 +27,9 @@ def join_launch(join: Callable[[list[ndarray]], Any], arrays: Sequence[ndarray],
         join: gives the result for a list of arrays of these shapes.
         result: of `arrays`.
     """
-    if not codegen.available() or not 0 < result.size <= _MOST_JOINED or result.size != sum(a.size for a in arrays) or any(
-            a.dtype is not result.dtype or not a.size for a in arrays) or not _is_row_major(result):
+    if not codegen.available() or not 0 < result.size <= _MOST_JOINED or not _is_row_major(result):
+        return None
+    if result.size != sum(a.size for a in arrays) or any(a.dtype is not result.dtype or not a.size for a in arrays):
         return None
     starts = np.cumsum([0, *[a.size for a in arrays]])
     order = np.asarray(join([arange(start, start + a.size).reshape(a.shape)

@@ -107,8 +107,9 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     if input._array.ndim < 2:
         wrap_dim(1, input._array.ndim)
-    statistics: list[Any] = [] if not (training and dispatch_in_use[0]) or is_on_accelerator(input) else SavedStatistics(
-        {"running_mean": running_mean, "running_var": running_var, "momentum": momentum})
+    statistics: list[Any] = []
+    if training and dispatch_in_use[0] and not is_on_accelerator(input):
+        statistics = SavedStatistics({"running_mean": running_mean, "running_var": running_var, "momentum": momentum})
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else _widened(running_mean),
         "running_var": None if running_var is None or training else _widened(running_var),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...errstate import run_quietly
 from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
 from ..compiled import few_positions, indexing_kernels, reduce_arrays
 from ..compiled.thresholds import ARG_REDUCTIONS, INDEXING, REDUCTIONS, SMALL_KERNELS, SUMS
@@ -213,7 +214,7 @@ def _scatter_dim(g: Any, index: Any, dim: int, size: tuple[int, ...], repeated: 
                                               "add" if repeated else "set")
     if result is not None:
         return result
-    out = np.zeros(size, g.dtype)
+    out = run_quietly(np.zeros, size, g.dtype)  # in memory of the allocator
     positions = flat_positions(size, wrap_dim(dim, len(size)), index) if size else 0
     if repeated and size:
         np.add.at(out.reshape(-1), positions, g.reshape(-1))

@@ -24,6 +24,8 @@ _LONG = np.dtype(np.int64)
 #: (what, dtype, shapes, axis) -> (built-in function, what has to live as long); None where there is none
 _functions: dict[tuple[Any, ...], Any] = {}
 Shape = tuple[int, ...]
+#: the most elements of an array that is written to: memory of larger ones is the allocator's, inside the quiet context
+_MOST_ELEMENTS = 16384
 #: (positions without those by the indices, the number of each element's index, (size, step) of each index)
 _Tables = tuple[ndarray, ndarray, Sequence[tuple[int, int]]]
 
@@ -64,7 +66,7 @@ def _plan(key: tuple[Any, ...], action: str, dtype: np.dtype, tables: _Tables | 
         _functions.clear()
     found = None
     if tables is not None and dtype.char in "fd" and tables[0].shape == moved and (
-            0 < tables[0].size <= flat_positions.MOST and elements):
+            0 < tables[0].size <= flat_positions.MOST and 0 < elements <= _MOST_ELEMENTS):
         places, picks = (np.ascontiguousarray(each, np.int64).reshape(-1) for each in tables[:2])
         found = flat_positions.function(action, dtype, places, picks, tables[2], elements, number, wraps, zeros)
     _functions[key] = found
