@@ -19,6 +19,8 @@ from .memory import convert_scalar, copy_as, moving_bits
 #: of NumPy's arrays
 _MOST_DIMS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
 _FULL, _REVERSED = slice(None), slice(None, None, -1)
+#: dtypes by the bytes of an element
+_OF_BYTES = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
 
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
@@ -30,6 +32,14 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     key = [_FULL] * ndim
     for axis in axes:
         key[axis] = _REVERSED
+    if axes and x.flags.c_contiguous and x.__class__ is np.ndarray:
+        inner = max(axis % ndim for axis in axes) + 1
+        block = x.itemsize * prod(x.shape[inner:])
+        if x.itemsize < block in _OF_BYTES and x.size:  # rows that one element of another dtype holds
+            out = empty_array(x.shape, x.dtype)
+            source, target = (a.reshape(*x.shape[:inner], -1).view(_OF_BYTES[block])[..., 0] for a in (x, out))
+            copy(target, source[tuple(key[:inner])])
+            return out
     return new_copy(x[tuple(key)], "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
 
 
