@@ -19,4 +19,5 @@ def test_flips_of_short_rows(dtype, shape):
             assert found.to(torch.float64 if not dtype.is_complex else dtype).real.tolist() == np.flip(b, dims).tolist()
             assert found.dtype is dtype
             if a.numel():
-                assert found.stride() == torch.empty_like(a).stride()
+                likely = zip(a.shape, found.stride(), torch.empty_like(a).stride(), strict=True)
+                assert all(n == 1 or s == t for n, s, t in likely)
