@@ -64,6 +64,11 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+def _method(name: str) -> Callable[..., Any]:
+    """A method that changes the shape of a tensor in place, which no declared operator does."""
+    return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+
+
 def _upsample_vec(mode: str, antialias: bool = False) -> Callable[..., Any]:
     if "nearest" in mode:
         return lambda input, output_size, scale_factors: F.interpolate(
@@ -188,6 +193,9 @@ KERNELS: dict[str, Callable[..., Any]] = {
         ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
         ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
     **{f"aten._upsample_nearest_exact{d}d.default": _upsample("nearest-exact") for d in (1, 2, 3)},
+    **{f"aten.{name}": _method(name.partition(".")[0]) for name in (
+        "squeeze_.default", "squeeze_.dim", "squeeze_.dims", "unsqueeze_.default", "transpose_.int",
+        "transpose_.default", "t_.default", "swapaxes_.default", "swapdims_.default", "as_strided_.default")},
     **{f"aten._upsample_{mode}2d_aa.vec": _upsample_vec(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     **{f"aten._upsample_{mode}2d_aa.default": _upsample(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention_with_sums,

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...backends.numpy.memory import element_strides, strided_view
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name
+from ...engine.grad_mode import grad_mode
 from ...kernels.memory_format import note_layout
-from ...modes import active_tracer, special
+from ...modes import active_tracer, dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..argument_errors.guards import raise_refusal, refused
@@ -23,6 +24,8 @@ from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.known_views import known_views
 from ..memory.storage import storage_offset as storage_offset_of
 from ..methods.sparse import implementation as sparse_implementation
+from ..overriding.aten_arguments import aten_overload
+from ..overriding.dispatch import ask, dispatch_modes, handles, no_dispatch
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor, wrap
 from ..views.geometry import Geometry
@@ -280,8 +283,12 @@ def _numel(self: Tensor) -> int:
 # ----- in place --------------------------------------------------------------------------
 
 
-def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
-    """Apply a view operator in place: change the shape and strides of the tensor."""
+def _restride(self: Tensor, key: str, params: dict[str, Any], args: tuple[Any, ...] | None = None) -> Tensor:
+    """Apply a view operator in place: change the shape and strides of the tensor.
+
+    Args:
+        args: the arguments that modes see, if they are not the parameters.
+    """
     if special[0] and not isinstance(self._array, np.ndarray):
         return _restride_batched(self, key, params)
     op = REGISTRY[key]
@@ -296,10 +303,15 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     if special[0] and (tracer := active_tracer.get()) is not None:
         tracer.on_version_bump(self)
     node = record(op, [self], [wrap(array)], params) if tracked else None
-    self._array = array
-    if self._view_steps is not None:
-        self._view_steps = (*self._view_steps, array)
-    self._bump_version()
+    if special[0] and dispatch_in_use[0] and key in _OVERLOADS and dispatch_modes.get() and not no_dispatch.get() and (
+            not handles(type(self))):
+        # they change the tensor by calling the overload
+        _ask_modes(self, *_OVERLOADS[key], tuple(params.values()) if args is None else args)
+    else:
+        self._array = array
+        if self._view_steps is not None:
+            self._view_steps = (*self._view_steps, array)
+        self._bump_version()
     if node is not None:
         hooks = self._hooks
         set_history(self, node)
@@ -310,6 +322,22 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         if active_tracer.get() is None:  # to tracers it is a change of the tensor that no operator explains
             notify_operator(op, [self], params, [self], True)
     return self
+
+
+#: key -> packet and overload that modes see
+_OVERLOADS = {"_squeeze_all_": ("squeeze_", "default"), "_squeeze_dim_": ("squeeze_", "dim"),
+              "_squeeze_dims_": ("squeeze_", "dims"), "_unsqueeze_": ("unsqueeze_", "default"),
+              "_transpose_": ("transpose_", "default"), "_t_": ("t_", "default"),
+              "_as_strided_": ("as_strided_", "default")}
+
+
+def _ask_modes(self: Tensor, packet: str, overload: str, args: tuple[Any, ...]) -> None:
+    """Let modes run an operator that changes the shape of a tensor, below autograd."""
+    token = grad_mode.set(False)
+    try:
+        ask(aten_overload(packet, overload), [], (self, *args), {})
+    finally:
+        grad_mode.reset(token)
 
 
 def _restride_batched(self: Any, key: str, params: dict[str, Any]) -> Tensor:
@@ -364,7 +392,8 @@ def t_(self: Tensor) -> Tensor:
 
 def as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """`as_strided`, in place: changes the shape and strides of this tensor."""
-    return _restride(self, "_as_strided_", _strided_params(self, size, stride, storage_offset))
+    return _restride(self, "_as_strided_", _strided_params(self, size, stride, storage_offset),
+                     (size, stride, storage_offset))
 
 
 METHODS = {

@@ -18,6 +18,9 @@ from ...ops import aten
 from ...utils._pytree import tree_leaves, tree_map
 from ..proxy import Proxy
 
+#: operators that make a tensor another view of its memory
+_IN_PLACE_VIEWS = frozenset(("squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_"))
+
 
 class _Memory:
     """A memory: the node of its contents, and how often it was written.
@@ -80,6 +83,8 @@ class Functionalizer:
         given = tree_map(lambda x: nodes.get(id(x), x) if isinstance(x, torch.Tensor) else x, (args, kwargs))
         if func is aten.native_batch_norm.default and any(id(x) in nodes for x in args[3:5]):
             return self._batch_norm(result, given[0], args)
+        if func.overloadpacket.__name__ in _IN_PLACE_VIEWS:
+            return self._change_view(func, given, args, kwargs, before[0], result)
         if func._schema.is_mutable:
             return self._write(func, args[0], given, result)
         source = self.known.get(id(tensors[0])) if tensors else None
@@ -161,6 +166,21 @@ class Functionalizer:
             self.known[id(result)] = _Known(result, entry.memory, entry.steps, entry.proxy)
             self.known[id(result)].writes = entry.writes
             self.tracer.tensor_tracker[id(result)] = result, entry.proxy
+        return result
+
+    def _change_view(self, func: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any], before: Any,
+                     result: Any) -> Any:
+        """A tensor that becomes another view of its memory: one more step leads to it."""
+        entry = self.known.get(id(args[0]))
+        if entry is None:  # made outside of the function
+            return result
+        name = func.overloadpacket.__name__[:-1]
+        overload = self._view(aten.transpose.int if name == "transpose" else getattr(
+            getattr(aten, name), func._overloadname))
+        after = _metadata(args[0])
+        entry.proxy = self._node(overload, given[0], given[1], after)
+        entry.steps = [*entry.steps, _Step(overload, args[1:], kwargs, None, before, after)]
+        self.tracer.tensor_tracker[id(args[0])] = args[0], entry.proxy
         return result
 
     def _batch_norm(self, result: Any, given: tuple[Any, ...], args: tuple[Any, ...]) -> Any:

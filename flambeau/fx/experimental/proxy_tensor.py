@@ -10,12 +10,14 @@ from typing import Any
 
 import flambeau as torch
 
+from ..._subclasses.fake_tensor import FakeTensor
+from ..._tensor.overriding.dispatch import handles
 from ..._tensor.parameter import Parameter
 from ...environment.extension import _storage_address
 from ...func.functional import frames
 from ...ops.function_operators import recorders
 from ...utils._python_dispatch import TorchDispatchMode
-from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ...utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from .._lazy_graph_module import _make_graph_module
 from .._symbolic_trace import Tracer
 from ..code.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -146,6 +148,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self.enable_tracing:
             return func(*args, **kwargs)
+        if not all(self._can_record(x) for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)):
+            return NotImplemented  # the handler of the subclass runs operators on the tensors that it wraps
         if func.overloadpacket.__name__ == "lift_fresh":  # the constant may be written later
             func = torch.ops.aten.lift_fresh_copy.default
             with disable_proxy_modes_tracing():
@@ -172,6 +176,11 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         result = func(*args, **kwargs)
         self.tracer.track(result, proxy)
         return result
+
+    def _can_record(self, x: torch.Tensor) -> bool:
+        """Whether a tensor may be the argument of a node: a plain one, or one of the function's arguments."""
+        return (type(x) in (torch.Tensor, Parameter) or not handles(type(x)) or isinstance(x, FakeTensor)
+                or id(x) in self.tracer.tensor_tracker)
 
     def _copy_constant(self, value: Any) -> None:
         """Make a constant that is about to be written a copy of its present value."""
