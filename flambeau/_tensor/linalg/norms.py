@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -337,7 +338,9 @@ def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = Fal
     >>> torch.tensor([3., 4.]).norm()
     tensor(5.)
     """
-    return norm(self, p, dim, keepdim, None, dtype)
+    return _norm(self, p, dim, keepdim, None, dtype)
 
 
+#: `norm` without a look at its own known calls, after one at those of the method
+_norm = unwrap(norm)
 METHODS: dict[str, Any] = {"norm": _norm_method}
