@@ -20,7 +20,8 @@ from .memory import convert_scalar, copy_as, moving_bits
 _MOST_DIMS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
 _FULL, _REVERSED = slice(None), slice(None, None, -1)
 #: dtypes by the bytes of an element
-_OF_BYTES = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
+_OF_BYTES: dict[int, Any] = {
+    2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
 
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
