@@ -75,6 +75,8 @@ PROGRAMS: dict[str, str] = {
                 if value is not packed:
                     result = module(value.as_subclass(Kept))
                     out.append([kind(r) for r in result] if isinstance(result, tuple) else kind(result))
+            with Mode():
+                nn.Fold((4, 5), 2)(nn.Unfold(2)(x.view(2, 1, 4, 10)[..., :5]))
             attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
             with Mode():
                 attention(x, x, x)

@@ -42,6 +42,7 @@ _OPERATORS = (
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 unfold, fold = _fn.unfolded, _fn.folded  # `fn.unfold` is Tensor.unfold, which differs
+unfold.__name__, fold.__name__ = unfold.__qualname__, fold.__qualname__ = "unfold", "fold"  # what handlers are shown
 
 #: names that TorchScript's annotations have here -> the module below the package that defines them
 _DEFINED_IN = {**dict.fromkeys(("BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "boolean_dispatch"),
