@@ -444,12 +444,11 @@ class FirstOrder(Optimizer):
 
     def _initialize_all(self, group: dict[str, Any]) -> None:
         """Make the state of the parameters with gradients that have none."""
-        for param in group["params"]:
-            if param._grad is not None and not self.state.get(param):
-                state: dict[str, Any] = {}
+        if type(self)._initialize is FirstOrder._initialize:  # there is none
+            return
+        for param, _, state in self._params_with_grad(group):
+            if not state:
                 self._initialize(param, state, group)
-                if state:
-                    self.state[param] = state
 
     def _params_with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
         """(parameter, gradient, state) of each parameter that has a gradient."""
