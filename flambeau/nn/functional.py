@@ -42,7 +42,10 @@ _OPERATORS = (
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 unfold, fold = _fn.unfolded, _fn.folded  # `fn.unfold` is Tensor.unfold, which differs
-unfold.__name__, fold.__name__ = unfold.__qualname__, fold.__qualname__ = "unfold", "fold"  # what handlers are shown
+for _function, _name in ((unfold, "unfold"), (fold, "fold")):  # what handlers are shown, and pickles refer to
+    _function.__name__ = _function.__qualname__ = _name
+    _function.__module__ = __name__
+del _function, _name
 
 #: names that TorchScript's annotations have here -> the module below the package that defines them
 _DEFINED_IN = {**dict.fromkeys(("BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "boolean_dispatch"),

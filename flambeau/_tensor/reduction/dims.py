@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
-from ...modes import special
+from ...modes import active_tracer, dispatch_in_use, special
 from ...shapes import wrap_dims
 from ..argument_errors.guards import NOT_GIVEN
 from ..argument_errors.type_names import type_name
@@ -154,7 +154,8 @@ def past_conversion(result: Any, given: Tensor, input: Tensor) -> Any:
 
     As in PyTorch, whose kernels convert while they read. The node casts the gradient in place of the copy's node.
     """
-    if input is given or special[0] or "c" in (given._array.dtype.kind, input._array.dtype.kind):
+    if input is given or "c" in (given._array.dtype.kind, input._array.dtype.kind) or dispatch_in_use[0] or (
+            special[0] and active_tracer.get() is not None):
         return result
     node = result._node
     if node.__class__ is not OpNode or node.edge0 is not input._node:
