@@ -255,7 +255,6 @@ def spread(t: Any) -> Any:
     return out.requires_grad_() if t.requires_grad else out
 
 
-@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # strided operands are copied, as PyTorch says once
 @pytest.mark.parametrize("name", [n for n in ALL if RECORDS[n].any_layout])
 def test_layout_does_not_matter(name: str) -> None:
     call = public(torch, name)
