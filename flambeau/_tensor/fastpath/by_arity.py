@@ -190,6 +190,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         try:  # each free variable costs every call: those of launches are reached by them
             if not LARGE_SEEN[0]:
                 r = quietly(kernel, a) if scalar is None or a.ndim else quietly(scalar, a[()])
+            elif scalar is not None and not a.ndim and input._requires_grad:  # recorded: a launch gains nothing
+                r = quietly(scalar, a[()])
             else:
                 launch = False
                 if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from ...engine.api import backward as run_engine
 from ...engine.engine import run_backward
@@ -58,11 +59,12 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
         if node is None:
             pass
         elif gradient is None:
-            if a.size == 1 and a.__class__ is np.ndarray and a.dtype.kind == "f":
-                seed = _ONES.get(a.dtype) if not a.ndim else None
-                if seed is None:
-                    seed = wrap(np.ones_like(a))
-                run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
+            seed = _ONES.get(a.dtype) if not a.ndim and a.__class__ is ndarray else None
+            if seed is None and a.size == 1 and a.__class__ is ndarray and a.dtype.kind == "f":
+                seed = wrap(np.ones_like(a))
+            if seed is not None:
+                run_backward(((node, self._output_nr),), (seed,), create=False,
+                             retain=retain_graph is not None and bool(retain_graph))
                 return
         elif gradient.__class__ is Tensor and gradient._array.shape == a.shape and gradient._array.dtype is a.dtype:
             run_backward(((node, self._output_nr),), (gradient,), retain=bool(retain_graph), create=False)
