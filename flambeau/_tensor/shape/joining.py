@@ -251,16 +251,15 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         return None
     if inference.get():
         return None
-    recording = grad_mode.get()
-    arrays, size = [], 0
     try:
-        dtype = tensors[0]._array.dtype
-        for x in tensors:
-            a = x._array
-            if a.dtype is not dtype or (recording and x._requires_grad):
+        arrays = [x._array for x in tensors]
+        dtype = arrays[0].dtype
+        for a in arrays:
+            if a.dtype is not dtype:
                 return None
-            arrays.append(a)
-            size += a.size
+        if grad_mode.get() and True in [x._requires_grad for x in tensors]:
+            return None
+        size = sum([a.size for a in arrays])
         if bits_used[0]:
             arrays = [resolve(a) for a in arrays]
         small, large = kernels

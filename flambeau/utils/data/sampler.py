@@ -110,7 +110,7 @@ class RandomSampler(Sampler[int]):
             for _ in range(self.num_samples // n):
                 yield from randperm(n, generator=generator).tolist()
             # also if none is left: the state of the generator afterwards is PyTorch's
-            yield from randperm(n, generator=generator).tolist()[:self.num_samples % n]
+            yield from randperm(n, generator=generator)[:self.num_samples % n].tolist()
 
     def __len__(self) -> int:
         return self.num_samples
