@@ -58,7 +58,7 @@ from .engine.grad_mode import (
     set_grad_enabled,
 )
 from .lazy_modules import pytorch_names as _pytorch_names
-from .ops.overloads import runner as _overload_runner
+from .ops.overload_runner import runner as _overload_runner
 from .shapes import Size
 from .version import __version__
 

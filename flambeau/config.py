@@ -58,7 +58,7 @@ IN_PYTORCH = {
     "environment.hub": "hub", "environment.monitor": "_C._monitor",
     "environment.monitor.TensorboardEventHandler": "monitor", "environment.other_backends": "",
     "environment.script_types": "",
-    "environment.shared_functions": "_utils", "exception_wrapper": "_utils",
+    "environment.shared_functions": "_utils", "runtime.exception_wrapper": "_utils",
     "export.decomposition": "export.decomp_utils", "fx.code.generated_code": "fx.graph_module",
     "fx.code.namespace": "fx.graph", "fx.code.stack_traces": "fx.graph", "fx.tracing.patching": "fx._symbolic_trace",
     "jit.ScriptWarning": "jit._script", "jit.TracerWarning": "jit._trace", "jit.TracingCheckError": "jit._trace",

@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from flambeau import lazy_modules
+from flambeau._tensor.methods import installation
 from flambeau.ops.declare import REGISTRY
 
 FILE = Path(lazy_modules.__file__)
@@ -56,10 +57,11 @@ def operator_names(table: Table) -> Table:
 
 
 def methods(module: str) -> str:
-    """The methods of a module, without special methods and properties."""
-    members: dict[str, Any] = getattr(_load("_tensor", module), "METHODS", {})
-    return " ".join(name for name, member in members.items()
-                    if isinstance(member, FunctionType) and not name.startswith("__"))
+    """The methods of a module, without properties, and without special methods that are installed at once."""
+    loaded = _load("_tensor", module)
+    members: dict[str, Any] = getattr(loaded, "METHODS", {})
+    return " ".join(name for name, member in members.items() if isinstance(member, FunctionType)
+                    and not (name.startswith("__") and loaded in installation.SPECIAL))
 
 
 def tables() -> dict[str, Table]:

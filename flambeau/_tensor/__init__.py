@@ -6,10 +6,12 @@ from typing import Any
 
 from .. import devices
 from ..engine.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from ..engine.tensor_interface import layer
+from ..ops.overload_runner import runner
 from . import functions
-from .dispatch import batching_rules, vmap_gradients  # noqa: F401
+from .dispatch.handlers import handlers
 from .methods import installation  # noqa: F401
-from .overriding import dispatched, dispatched_factories, dispatched_out, overload_calls  # noqa: F401
+from .overriding import entry_points
 from .parameter import Parameter
 from .tensor import Tensor
 
@@ -28,6 +30,39 @@ def _device_errors() -> Any:
     return device_arguments
 
 
+def _load_batching() -> None:
+    """What `vmap` needs."""
+    from .dispatch import batching_rules, vmap_gradients  # noqa: F401
+
+
+def _load_dispatch() -> None:
+    """What handlers of `__torch_dispatch__` need."""
+    from .overriding import dispatched, dispatched_factories, dispatched_out  # noqa: F401
+
+
+def _load_overload_calls() -> None:
+    """What calls of `torch.ops.aten` need."""
+    from .overriding import overload_calls  # noqa: F401
+
+
+def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
+    """A tensor of a subclass without elements of its own; its `__torch_dispatch__` computes every operator.
+
+    Raises:
+        TypeError: the class has no `__torch_dispatch__`.
+    """
+    from .overriding.dispatched_factories import make_wrapper_subclass
+
+    return make_wrapper_subclass(*args, **kwargs)
+
+
+handlers.register_late(("apply_batched", "write_batched"), _load_batching)
+handlers.register_late(("dispatch", "dispatched_write", "copy_before_write", "save_written"), _load_dispatch)
+layer.register_late(("is_batched", "batched_gradients", "vmap_cotangents", "has_tangents"), _load_batching)
+layer.register_late(("is_handled",), _load_dispatch)
+runner.register_late(("call", "resolve", "overridden"), _load_overload_calls)
+entry_points.before_installation.append(_load_dispatch)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]
 devices.cuda_resolver[0] = _resolve_cuda
 devices.errors[:] = [_device_errors]
 

@@ -18,9 +18,6 @@ from ..modes import active_tracer, dispatch_in_use, level_count, special
 from .anomaly_mode import Anomaly
 from .execution.array_backward import run_array_backward
 from .execution.graph_task import GraphTask, current_task
-from .execution.instrumented_graph_task import InstrumentedGraphTask
-from .execution.profiled_graph_task import ProfiledGraphTask
-from .execution.reentrant import run_reentrant
 from .execution.topological_order import Edge, needed_nodes, reachable
 from .grad_mode import grad_mode
 from .nodes.leaf_hooks import LeafHooks
@@ -123,14 +120,19 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
 
 def _create_task(roots: Sequence[Edge], keep_graph: bool, tensors: bool) -> GraphTask:
     if special[0] and observers():
+        from .execution.instrumented_graph_task import InstrumentedGraphTask
+
         return InstrumentedGraphTask(roots, keep_graph, tensors)
     if active_timeline() is None:
         return GraphTask(roots, keep_graph, tensors)
+    from .execution.profiled_graph_task import ProfiledGraphTask
+
     return ProfiledGraphTask(roots, keep_graph, tensors)
 
 
 def _run_reentrant(*args: Any, **kwargs: Any) -> dict[Edge, Any]:
     """Run a pass that was started by another one."""
+    from .execution.reentrant import run_reentrant
 
     def begin() -> dict[Edge, Any]:
         outer = _outer_task.set(current_task.get())

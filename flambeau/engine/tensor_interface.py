@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..lazy_modules.registration import LateRegistration
 
-class TensorLayer:
+
+class TensorLayer(LateRegistration):
     """The tensor class, its constructors and its operators."""
 
     arrays: Any = None  # the operators on arrays

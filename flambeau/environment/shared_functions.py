@@ -13,7 +13,7 @@ from .._tensor import Tensor, functions
 from .._tensor.memory import pickling
 from ..accelerators.absent import device_index
 from ..compiler import api as compiler
-from ..exception_wrapper import ExceptionWrapper, KeyErrorMessage
+from ..runtime.exception_wrapper import ExceptionWrapper, KeyErrorMessage
 
 
 def _element_size(dtype: Any) -> int:

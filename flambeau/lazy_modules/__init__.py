@@ -337,7 +337,7 @@ METHODS: dict[str, str] = {
     "pointwise.complex": "conj _conj is_conj is_neg resolve_conj resolve_neg",
     "creation.constants": "new_zeros new_ones new_empty new_empty_strided new_full new_tensor new",
     "linalg.contractions": "outer ger inner kron matrix_power cross",
-    "memory.dlpack": "",
+    "memory.dlpack": "__dlpack__ __dlpack_device__",
     "shape.copying": """
         float double half bfloat16 int long short char byte bool chalf cfloat cdouble to type type_as contiguous
         is_contiguous cpu cuda clone copy_ _lazy_clone
@@ -358,11 +358,11 @@ METHODS: dict[str, str] = {
     "neural.layers": "",
     "linalg.norms": "norm",
     "reduction.ordering": "kthvalue median nanmedian sort unique unique_consecutive histogram",
-    "linalg.matmul": "mm matmul",
+    "linalg.matmul": "mm matmul __matmul__ __rmatmul__",
     "creation.distributions": "bernoulli bernoulli_ multinomial",
     "creation.random_fills": "uniform_ normal_ random_ exponential_ geometric_ cauchy_ log_normal_",
-    "memory.pickling": "",
-    "memory.reductions": "",
+    "memory.pickling": "__getstate__ __setstate__",
+    "memory.reductions": "__reduce_ex__",
     "reduction.reductions": """
         all amax amin aminmax any argmax argmin logsumexp max mean min nanmean nansum prod std sum var
     """,

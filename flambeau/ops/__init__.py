@@ -6,9 +6,7 @@ import importlib
 import os
 import sys
 from types import ModuleType
-
-from . import aten as aten  # isort: skip
-from .overloads import OpNamespace, namespace_of, namespaces  # isort: skip
+from typing import Any
 
 #: the files that `load_library` has loaded: none
 loaded_libraries: set[str] = set()
@@ -32,21 +30,24 @@ def load_library(path: str | os.PathLike[str]) -> None:
     raise OSError(f"{path}: flambeau cannot load libraries that are compiled for PyTorch")
 
 
-def __getattr__(name: str) -> OpNamespace:
-    """The operators of a library that the program defines, `torch.ops.mylib`."""
+def __getattr__(name: str) -> Any:
+    """`torch.ops.aten`, and the operators of a library that the program defines, `torch.ops.mylib`."""
+    if name == "aten":
+        return importlib.import_module(f"{__name__}.aten")
+    package = __package__.partition(".")[0]
     if name == "profiler":
-        importlib.import_module(f"{__package__.partition('.')[0]}.environment.profiler_operators").define()
-        return namespace_of(name)
-    if name == "prims":
-        importlib.import_module(f"{__package__.partition('.')[0]}._prims.operators").define()
-        return namespace_of(name)
-    if name == "higher_order":
-        importlib.import_module(f"{__package__.partition('.')[0]}._higher_order_ops")
-        return namespace_of(name)
-    from importlib.machinery import PathFinder
+        importlib.import_module(f"{package}.environment.profiler_operators").define()
+    elif name == "prims":
+        importlib.import_module(f"{package}._prims.operators").define()
+    elif name == "higher_order":
+        importlib.import_module(f"{package}._higher_order_ops")
+    else:
+        from importlib.machinery import PathFinder
 
-    if name.startswith("__") or PathFinder.find_spec(f"{__name__}.{name}", __path__):  # a file that is not imported yet
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        if name.startswith("__") or PathFinder.find_spec(f"{__name__}.{name}", __path__):  # a file not imported yet
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from .overloads import namespace_of
+
     return namespace_of(name)
 
 
@@ -54,6 +55,8 @@ class _Operators(ModuleType):
     """The class of this module: a program may forget a library's operators, `del torch.ops.mylib`."""
 
     def __delattr__(self, name: str) -> None:
+        from .overloads import namespaces
+
         if namespaces.pop(name, None) is None:
             super().__delattr__(name)
 

@@ -6,24 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from .overload_runner import runner
 from .schemas import FunctionSchema
-
-
-class OverloadRunner:
-    """How overloads are called; the tensor layer sets it."""
-
-    call: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any]
-    resolve: Callable[[OpOverloadPacket, tuple[Any, ...], dict[str, Any]], OpOverload]
-    overridden: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]  # NotImplemented: by nobody
-    aten: Callable[[], Any]  # the namespace of PyTorch's operators
-    composites: Callable[[], dict[str, Callable[..., Any]]] = dict  # name -> kernel of what layers above compose
-    public: Callable[[str], Callable[..., Any] | None]  # a function of `torch` that layers above define
-
-
-runner = OverloadRunner()
 
 
 class OpOverload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,11 +29,14 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
-from ..memory.storage import TypedStorage, UntypedStorage, attach_storage
+from ..memory.storage_classes import storage_classes
 from ..meta import is_meta, make_meta, mark_meta, reserved_like
 from ..overriding.dispatch import handles
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
+
+if TYPE_CHECKING:
+    from ..memory.storage import UntypedStorage
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 
@@ -455,7 +458,9 @@ def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
             if device is not None:
                 copied = copied.to(device)
             return set_requires_grad(copied) if requires_grad else copied
-    elif isinstance(data, (TypedStorage, UntypedStorage)):
+    elif isinstance(data, storage_classes[0]):
+        from ..memory.storage import attach_storage
+
         out = wrap_new(_of_storage(data, dtype)._array, device, requires_grad)
         attach_storage(out, data.untyped())
         return out
@@ -487,7 +492,7 @@ def as_tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device:
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
         shared = from_numpy(data)
         return shared if device is None or device is devices.CPU else shared.to(device)
-    if isinstance(data, (TypedStorage, UntypedStorage)):
+    if isinstance(data, storage_classes[0]):
         return _of_storage(data, dtype)
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         shared = _of_dlpack(data)
@@ -595,7 +600,7 @@ def asarray(obj: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
         source = obj
     elif isinstance(obj, np.ndarray) and not copy:
         source = from_numpy(obj)
-    elif isinstance(obj, (TypedStorage, UntypedStorage)):
+    elif isinstance(obj, storage_classes[0]):
         source = _of_storage(obj, dtype)
     elif isinstance(obj, np.generic) and copy is False:
         raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
@@ -633,7 +638,7 @@ def asarray(obj: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
     return result
 
 
-def _of_storage(storage: TypedStorage | UntypedStorage, dtype: dtype_type | None) -> Tensor:
+def _of_storage(storage: Any, dtype: dtype_type | None) -> Tensor:
     """The elements of a storage as a tensor on its memory.
 
     Args:
@@ -643,6 +648,8 @@ def _of_storage(storage: TypedStorage | UntypedStorage, dtype: dtype_type | None
         ValueError: the storage is on meta (PyTorch's text).
         RuntimeError: it has elements of another dtype (PyTorch's text).
     """
+    from ..memory.storage import TypedStorage
+
     if storage.device is devices.META:
         raise ValueError(f"could not determine the shape of object type 'torch.storage.{type(storage).__name__}'")
     if isinstance(storage, TypedStorage):
@@ -654,6 +661,8 @@ def _of_storage(storage: TypedStorage | UntypedStorage, dtype: dtype_type | None
 
 
 def _on_storage(storage: UntypedStorage, dtype: dtype_type) -> Tensor:
+    from ..memory.storage import attach_storage
+
     d = dtype.numpy
     out: Tensor = wrap(storage._memory[:storage._memory.size // d.itemsize * d.itemsize].view(d))
     attach_storage(out, storage)
@@ -669,8 +678,10 @@ def _has_buffer(obj: Any) -> bool:
     return True
 
 
-def _legacy_of_storage(cls: type, dtype: dtype_type, storage: TypedStorage | UntypedStorage) -> Tensor:
+def _legacy_of_storage(cls: type, dtype: dtype_type, storage: Any) -> Tensor:
     """A tensor on the memory of a storage."""
+    from ..memory.storage import TypedStorage
+
     if isinstance(storage, TypedStorage) and storage.dtype is not dtype:
         raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got type "
                            f"{storage.dtype.scalar_name} for argument 1 'storage'")
@@ -711,7 +722,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.d
     if "device" in kwargs:
         check_legacy_device(args, kwargs, like.type)
         kwargs.pop("device")
-    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+    if len(args) == 1 and isinstance(args[0], storage_classes[0]):
         return _legacy_of_storage(cls, dtype, args[0])
     if "size" in kwargs and not args:
         args = (Size(kwargs.pop("size")),)
@@ -719,7 +730,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.d
         args = (*args, *kwargs.values())
     if len(args) > 1 and not hasattr(args[0], "__index__"):
         kinds = ", ".join(f"{config.module_name}.storage.{type(x).__name__}" if isinstance(
-            x, (TypedStorage, UntypedStorage)) else type(x).__name__ for x in args)
+            x, storage_classes[0]) else type(x).__name__ for x in args)
         raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
                         + "".join(f" * ({form})\n" for form in _LEGACY_FORMS))
     if len(args) == 1 and isinstance(args[0], (np.generic, np.ndarray)) and not args[0].ndim and (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...lazy_modules.registration import LateRegistration
 from ...modes import device_memory
 
 
-class Handlers:
-    """The registered handlers; each is set when the module named next to it is imported, or as said there."""
+class Handlers(LateRegistration):
+    """The registered handlers; each is set by the module named next to it, or as said there."""
 
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)

@@ -18,10 +18,10 @@ from ...backends.bit_views import bits_of, memory_of, toggle
 from ...backends.numpy.memory import address, element_strides, owner
 from ...backends.sparse_array import SparseArray
 from ...devices import META
-from ...exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
-from ...exception_wrapper import KeyErrorMessage as KeyErrorMessage
 from ...kernels.memory_format import noted
 from ...modes import device_memory
+from ...runtime.exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
+from ...runtime.exception_wrapper import KeyErrorMessage as KeyErrorMessage
 from ...shapes import contiguous_strides
 from ..meta import is_meta, mark_meta, meta_array
 from ..methods.sparse import implementation as sparse_implementation

@@ -265,25 +265,20 @@ def _rebuild_unregistered(storage: tuple[Any, tuple[Any, ...]], dtype: dtypes.dt
 
 
 def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
-    """The call that rebuilds this tensor.
+    """The call that rebuilds this tensor or parameter.
 
     Raises:
         NotImplementedError: it is batched (PyTorch's text).
     """
-    if type(self) is Tensor and _is_for_other_process():
+    cls = type(self)
+    if (cls is Tensor or cls is Parameter) and _is_for_other_process():
         return _reduce_and_register(self)
+    if issubclass(cls, Parameter):
+        return pickling.parameter_reduce_ex(self)  # type: ignore[arg-type]
     return pickling.tensor_reduce_ex(self)
 
 
-def parameter_reduce_ex(self: Parameter, protocol: Any) -> Any:
-    """The call that rebuilds this parameter."""
-    if type(self) is Parameter and _is_for_other_process():
-        return _reduce_and_register(self)
-    return pickling.parameter_reduce_ex(self)
-
-
 METHODS: dict[str, Any] = {"__reduce_ex__": __reduce_ex__}
-Parameter.__reduce_ex__ = parameter_reduce_ex  # type: ignore[assignment]
 
 __all__ = ["StorageWeakRef", "init_reductions", "rebuild_storage_empty", "rebuild_storage_fd",
            "rebuild_storage_filename", "rebuild_tensor", "rebuild_typed_storage", "reduce_storage", "reduce_tensor",

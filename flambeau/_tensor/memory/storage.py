@@ -24,6 +24,7 @@ from ..meta import NO_DATA, lacks_elements, reserved
 from ..overriding.dispatch import is_wrapper
 from ..shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
 from ..tensor import Tensor, wrap
+from .storage_classes import storage_classes
 
 
 class _Storage:
@@ -904,6 +905,8 @@ def _debug_has_internal_overlap(self: Tensor) -> int:
         return 0
     return int(any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))) or 2
 
+
+storage_classes[0] = TypedStorage, UntypedStorage
 
 METHODS: dict[str, Any] = {
     "_typed_storage": _typed_storage,

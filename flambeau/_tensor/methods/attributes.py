@@ -1,4 +1,4 @@
-"""Attributes of the tensor that only raise or warn: deleters, `volatile`, `_backward_hooks`; and `grad_dtype`."""
+"""Attributes of the tensor that only raise or warn: deleters, `volatile`, `_backward_hooks`; `grad_dtype`, `is_ipu`."""
 
 from __future__ import annotations
 
@@ -131,6 +131,15 @@ def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
             "strides": strides, "data": (self.data_ptr() if self.numel() else 0, False), "version": 2}
 
 
+def _on_other_device(name: str) -> property:
+    return property(lambda self: False, doc=f"""Whether the tensor is on a device of the kind {name}: never.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).is_{name}
+    False
+    """)
+
+
 METHODS: dict[str, Any] = {
     "__cuda_array_interface__": property(_cuda_array_interface),
     "data": Tensor.data.deleter(  # type: ignore[attr-defined]
@@ -141,6 +150,7 @@ METHODS: dict[str, Any] = {
     "_grad_fn": property(lambda self: self.grad_fn, _set_history,
                          _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
+    **{f"is_{name}": _on_other_device(name) for name in ("ipu", "maia", "mtia", "vulkan", "xla")},
     "volatile": property(_volatile, _set_volatile, _set_volatile),
 }
 

@@ -20,8 +20,6 @@ from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import inplace_fast_path
 from ..dispatch.public_functions import public_function
 from ..memory import access as memory
-from ..memory import dlpack, pickling
-from ..memory import reductions as process_reductions
 from ..overriding.default_handler import run_and_convert
 from ..overriding.dispatch import DISABLED_DISPATCH
 from ..overriding.entry_points import another_function, register_namespace
@@ -33,17 +31,15 @@ from ..tensor import Tensor, TensorBase
 from ..tracer_notifications import notify_read
 from ..views import history as view_history
 from . import attributes
-from . import legacy as legacy_methods
 from . import sparse as sparse_methods
 
-#: modules of `lazy_modules.METHODS` that also have special methods or properties
-_SPECIAL = (attributes, complex, dlpack, from_data, indexing, legacy_methods, memory, pickling, printing,
-            process_reductions, reshaping, sparse_methods, view_history)
+#: modules of `lazy_modules.METHODS` with properties, or special methods that most programs call
+SPECIAL = (attributes, complex, from_data, indexing, memory, printing, reshaping, sparse_methods, view_history)
 
 
 def _install() -> None:
     install_lazy_methods()
-    for family in _SPECIAL:
+    for family in SPECIAL:
         for name, method in family.METHODS.items():
             if method.__class__ is not FunctionType:
                 setattr(Tensor, name, method)

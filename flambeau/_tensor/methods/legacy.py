@@ -171,15 +171,6 @@ def _other_device(name: str, error: Exception) -> Any:
     return method
 
 
-def _on_other_device(name: str) -> property:
-    return property(lambda self: False, doc=f"""Whether the tensor is on a device of the kind {name}: never.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2).is_{name}
-    False
-    """)
-
-
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
     """A dense tensor of the components of a nested one, padded to the longest.
 
@@ -208,5 +199,4 @@ METHODS: dict[str, Any] = {
     "xpu": _other_device("xpu", AssertionError("Torch not compiled with XPU enabled")),
     "ipu": _other_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices")),
     "mtia": _other_device("mtia", AssertionError(_MTIA)),
-    **{f"is_{name}": _on_other_device(name) for name in ("ipu", "maia", "mtia", "vulkan", "xla")},
 }

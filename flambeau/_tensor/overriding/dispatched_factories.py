@@ -278,7 +278,7 @@ def _addresses(shape: tuple[int, ...], dtype: Any) -> Tensor:
         return layer.functions.empty(shape, dtype=dtype, device="meta")
 
 
-def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
+def make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
                            memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                            pin_memory: bool = False, requires_grad: bool = False,
                            dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False,
@@ -310,7 +310,5 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
         note_extra_keys(out, _extra_dispatch_keys)
     return out
 
-
-Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]
 
 __all__ = ["below_overrides"]

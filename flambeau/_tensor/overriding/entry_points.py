@@ -171,6 +171,9 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
     return ask_operator if name in _PYTHON_OPERATORS else ask
 
 
+#: functions called once before the code of public functions is first replaced: they fill the tables below
+before_installation: list[Callable[[], None]] = []
+
 #: name of a function that applies no operator -> what runs instead of it while there are handlers of
 #: `__torch_dispatch__`; it is given the implementation and the arguments
 below_overrides: dict[str, Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = {}
@@ -239,6 +242,8 @@ def named_entries() -> Iterator[tuple[str, Any, Any]]:
 def install() -> None:
     """Replace the code of all public functions."""
     with _lock:
+        while before_installation:
+            before_installation.pop()()
         for name, function, public in named_entries():
             if id(function) not in _entries and isinstance(function, FunctionType):
                 _entries[id(function)] = EntryPoint(function, public, name)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy import asarray, float32, float64, ndarray
 
 from ... import dtypes
 from ..bit_views import bits_of, toggle
@@ -266,6 +267,17 @@ def _widened(x: Any) -> Any:
     return x.astype(F64, "C" if 0 in x.strides else "K")
 
 
+def _of_one(function: Any, x: Any) -> Any:
+    """The function of a NumPy scalar, or of a 0-d array, of float32; NumPy computes with float64 scalars the fastest.
+
+    >>> import numpy as np
+    >>> _of_one(np.exp, np.array(1, np.float32))
+    array(2.7182817, dtype=float32)
+    """
+    value = float(function(float64(x)))
+    return asarray(value, F32) if x.__class__ is ndarray else float32(value)
+
+
 def _correctly_rounded(function: Any, limit: int) -> Any:
     """Return a function that is correctly rounded for float32 arrays up to a size.
 
@@ -274,7 +286,10 @@ def _correctly_rounded(function: Any, limit: int) -> Any:
     cost of the call dominates.
     """
     def rounded(x: Any) -> Any:
-        if x.dtype is F32 and x.size <= limit:
+        n = x.size
+        if n <= limit and x.dtype is F32:
+            if n == 1 and not x.ndim and (x.__class__ is ndarray or x.__class__ is float32):
+                return _of_one(function, x)
             return function(x.astype(F64) if x.flags.forc else _widened(x)).astype(F32)
         return function(x)
 
@@ -293,6 +308,8 @@ def _limited(function: Any, limit: int, kernel_from: list[int]) -> Any:
         if n > kernel_from[0]:
             raise TooLargeError
         if n <= limit and x.dtype is F32:
+            if n == 1 and not x.ndim and (x.__class__ is ndarray or x.__class__ is float32):
+                return _of_one(function, x)
             return function(x.astype(F64) if x.flags.forc else _widened(x)).astype(F32)
         return function(x)
 

@@ -27,8 +27,8 @@ from typing import Any, NoReturn, Self
 from ... import multiprocessing as default_context
 from ..._tensor.creation.generators import Generator
 from ...autograd.profiler import record_function
-from ...exception_wrapper import ExceptionWrapper
 from ...runtime import shared_memory
+from ...runtime.exception_wrapper import ExceptionWrapper
 from . import _utils
 from ._utils import fetch, signal_handling, worker
 from .datapipes.datapipe import IterDataPipe, MapDataPipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 
-from ....exception_wrapper import ExceptionWrapper
+from ....runtime.exception_wrapper import ExceptionWrapper
 
 #: NumPy is always there
 HAS_NUMPY = True

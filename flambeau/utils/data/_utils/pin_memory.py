@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...._tensor.tensor import Tensor
-from ....exception_wrapper import ExceptionWrapper
+from ....runtime.exception_wrapper import ExceptionWrapper
 from . import MP_STATUS_CHECK_INTERVAL
 from .containers import is_namedtuple, rebuild_mapping, rebuild_sequence
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tensor.memory.reductions import Kept
-from ....exception_wrapper import ExceptionWrapper
 from ....random import worker_info as _asked_by_generators
+from ....runtime.exception_wrapper import ExceptionWrapper
 from . import IS_WINDOWS, MP_STATUS_CHECK_INTERVAL, fetch, signal_handling
 
 _MASK = 0xFFFFFFFF

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 class KeyErrorMessage(str):
     """A text whose repr is itself: `KeyError` shows the repr of its argument.
 
-    >>> from flambeau.exception_wrapper import KeyErrorMessage
+    >>> from flambeau.runtime.exception_wrapper import KeyErrorMessage
     >>> KeyErrorMessage("two\\nlines")
     two
     lines
@@ -30,7 +30,7 @@ class ExceptionWrapper:
         exc_info: as of `sys.exc_info`; that of the exception being handled by default.
         where: where it was raised, for the message.
 
-    >>> from flambeau.exception_wrapper import ExceptionWrapper
+    >>> from flambeau.runtime.exception_wrapper import ExceptionWrapper
     >>> try:
     ...     [].pop()
     ... except IndexError:
