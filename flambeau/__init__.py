@@ -257,7 +257,15 @@ def _public_function(name: str) -> Any:
     return found if isinstance(found, type(_public_function)) else None
 
 
+def _has_kernel(name: str, key: Any) -> bool:
+    """Whether the operator of a name has a kernel for a dispatch key."""
+    found: bool = importlib.import_module(
+        f"{__package__}.environment.dispatcher")._dispatch_has_kernel_for_dispatch_key(name, key)
+    return found
+
+
 _overload_runner.composites, _overload_runner.public = _composite_operators, _public_function
+_overload_runner.has_kernel = _has_kernel
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,10 @@ from .._library.registry import operator_named
 from .._tensor import Tensor
 from .._tensor.dispatch.batched_tensor import BatchedTensor
 from .._tensor.overriding.dispatch import handles
-from ..ops.overloads import OpOverload, namespaces
+from .._tensor.overriding.overload_calls import is_by_hand
+from ..ops.aten import declarations_of
+from ..ops.declare import COMPOSITE
+from ..ops.overloads import OpOverload, namespaces, runner
 from ..ops.schemas import FunctionSchema, aten_names, aten_out_overloads, aten_overloads, aten_schema
 from ..shapes import Size, broadcast_shapes
 from .dispatch_keys import DispatchKey
@@ -57,7 +60,10 @@ def _dispatch_has_kernel(name: str) -> bool:
 
 
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: Any) -> bool:
-    """Whether an operator has a kernel for a key; those of flambeau have one for CPU, Meta and Autograd."""
+    """Whether an operator has a kernel for a key.
+
+    Those of flambeau have one for CPU, Meta and Autograd, or one that is composed of operators that handlers see.
+    """
     key = key if isinstance(key, str) else key.name
     try:
         overload = operator_named(name)
@@ -65,9 +71,18 @@ def _dispatch_has_kernel_for_dispatch_key(name: str, key: Any) -> bool:
         raise RuntimeError(f"Could not find schema for {name}") from None
     kernels = getattr(overload, "kernel", None)
     if kernels is None:
-        return key in ("CPU", "Meta", "AutogradCPU", "AutogradMeta")
+        return key == "CompositeImplicitAutograd" if _is_composite(overload) else key in (
+            "CPU", "Meta", "Autograd", "AutogradCPU", "AutogradMeta")
     return key in kernels.by_key or (key == "CPU" and kernels.original is not None) or (
         key == "Meta" and kernels.fake is not None)
+
+
+def _is_composite(overload: OpOverload) -> bool:
+    """Whether handlers are not given an operator, but those that it is composed of."""
+    if any(op.kind != COMPOSITE for op in declarations_of(overload)) or is_by_hand(overload):
+        return False
+    kernel = runner.composites().get(str(overload))
+    return not hasattr(kernel, "__wrapped__")  # `shown_to_handlers`
 
 
 def _dispatch_isTensorSubclassLike(x: Tensor) -> bool:

@@ -17,6 +17,7 @@ class OverloadRunner(LateRegistration):
     aten: Callable[[], Any]  # the namespace of PyTorch's operators
     composites: Callable[[], dict[str, Callable[..., Any]]] = dict  # name -> kernel of what layers above compose
     public: Callable[[str], Callable[..., Any] | None]  # a function of `torch` that layers above define
+    has_kernel: Callable[[str, Any], bool]  # whether the operator of a name has a kernel for a dispatch key
 
 
 runner = OverloadRunner()

@@ -86,6 +86,10 @@ class OpOverload:
         """Whether a result aliases an argument that is not written."""
         return any(r.alias_info is not None and not r.alias_info.is_write for r in self._schema.returns)
 
+    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+        """Whether it has a kernel of its own for a dispatch key."""
+        return runner.has_kernel(self.name(), key)
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         result = runner.overridden(self, args, kwargs)
         return runner.call(self, args, kwargs) if result is NotImplemented else result

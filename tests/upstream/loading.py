@@ -16,6 +16,7 @@ from . import placeholder
 from .import_hook import look_up, placeholders
 
 _LOOK_UP = "__upstream_look_up__"
+_COMPILED = "__upstream_compiled_function__"
 
 
 class _Imports(ast.NodeTransformer):
@@ -49,6 +50,28 @@ class _Devices(ast.NodeTransformer):
         if node.value in ("npu", "npu:0", "privateuse1", "mlu"):
             return ast.copy_location(ast.Constant("cpu"), node)
         return node
+
+
+class _CompiledFunctions(type):
+    """The class of `CompiledFunction`: its instances are told by their names in PyTorch."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        from flambeau.fx.operator_schemas import is_compiled_in_pytorch
+
+        return is_compiled_in_pytorch(instance)
+
+
+class CompiledFunction(metaclass=_CompiledFunctions):
+    """The functions that are part of PyTorch's extension; here they are written in Python."""
+
+
+class _BuiltinFunctions(ast.NodeTransformer):
+    """Replaces `types.BuiltinFunctionType`, by which tests tell functions of the extension, by `CompiledFunction`."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr == "BuiltinFunctionType" and isinstance(node.value, ast.Name) and node.value.id == "types":
+            return ast.copy_location(ast.Name(_COMPILED, ast.Load()), node)
+        return self.generic_visit(node)
 
 
 #: top-level statements of the machinery that failed: module, line and reason
@@ -133,7 +156,9 @@ def load(path: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = os.path.abspath(path)
     sys.modules[name] = module
-    execute(module, path, _Devices(), tolerant=True)
+    own = () if os.environ.get("FLAMBEAU_UPSTREAM") == "oracle" else (_BuiltinFunctions(),)
+    vars(module)[_COMPILED] = CompiledFunction
+    execute(module, path, _Devices(), *own, tolerant=True)
     return module
 
 

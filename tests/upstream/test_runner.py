@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FILE = '''
+import types
 import unittest
 import torch
 import torch_npu
@@ -33,6 +34,10 @@ class TestSome(TestCase):
             self.assertEqual(torch.ones(2), torch.zeros(2))
         with self.assertRaisesRegex(AssertionError, "dtype"):
             self.assertEqual(torch.ones(2), torch.ones(2, dtype=torch.double))
+
+    def test_extension(self):
+        self.assertIsInstance(torch.add, types.BuiltinFunctionType)
+        self.assertNotIsInstance(torch.nn.functional.silu, types.BuiltinFunctionType)
 
     def test_wrong(self):
         self.assertEqual(1, 2)
@@ -102,8 +107,8 @@ def test_loading_and_outcomes(tmp_path, machinery):
         "test_missing": "fail", "test_nothing_to_do_with_us": "fail", "test_endless": "fail",
         "test_pairs_x_1_y_2": "pass", "test_pairs_three": "pass", "test_skipped": "skipped",
         "test_dtype_cpu_float32": "pass", "test_dtype_cpu_float64": "pass", "test_other_cpu": "skipped",
-        "test_renamed_cpu": "pass"}, done.stderr
-    assert done.stdout.splitlines()[-1] == "6 pass, 4 fail, 2 internal, 2 skipped, 0 not applicable"
+        "test_renamed_cpu": "pass", "test_extension": "pass"}, done.stderr
+    assert done.stdout.splitlines()[-1] == "7 pass, 4 fail, 2 internal, 2 skipped, 0 not applicable"
     assert done.returncode == 1
 
 

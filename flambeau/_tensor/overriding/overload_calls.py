@@ -390,8 +390,13 @@ _by_hand: dict[str, Callable[..., Any]] = {
 }
 
 
+def is_by_hand(overload: OpOverload) -> bool:
+    """Whether an operator is computed by a function of its own."""
+    return str(overload) in _by_hand
+
+
 runner.call = call
 runner.overridden = overridden
 runner.resolve = resolve
 
-__all__ = ["call", "resolve"]
+__all__ = ["call", "is_by_hand", "resolve"]
