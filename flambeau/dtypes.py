@@ -256,14 +256,41 @@ def of_scalar(value: object) -> dtype:
     raise TypeError(f"not a number: {type(value).__name__}")
 
 
-def python_number(scalar: np.generic) -> Any:
-    """A scalar of NumPy as the number that PyTorch's argument parser makes of it: of a bool, a float.
+def python_number(scalar: Any) -> Any:
+    """A scalar of NumPy, or of a class derived from a number's, as the number that PyTorch's argument parser makes of
+    it: of a bool, a float.
 
     >>> import numpy as np
     >>> python_number(np.int32(3)), python_number(np.bool_(True))
     (3, 1.0)
     """
+    if not isinstance(scalar, np.generic):
+        return int(scalar) if isinstance(scalar, int) else float(scalar)
     return float(scalar) if scalar.__class__ is np.bool_ else scalar.item()
+
+
+def is_derived_number(value: Any) -> bool:
+    """Whether the class of an int or a float is derived from Python's; NumPy takes such numbers for its own.
+
+    >>> is_derived_number(True), is_derived_number(type("Loss", (float,), {})(0.5))
+    (False, True)
+    """
+    return isinstance(value, (int, float)) and value.__class__ not in _PYTHON_NUMBERS
+
+
+_PYTHON_NUMBERS = frozenset((bool, int, float))
+
+
+def check_fits_64_bits(value: int) -> None:
+    """Check that an integer is a number of PyTorch's.
+
+    Raises:
+        OverflowError: it has more than 64 bits (PyTorch's text).
+
+    >>> check_fits_64_bits(2**64 - 1)
+    """
+    if not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
 
 
 @cache

@@ -101,6 +101,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
     Raises:
         IndexError: out of range (PyTorch's text).
+        ValueError: an integer of more than 64 bits.
         TypeError: `dim` is a bool.
     """
     if dim.__class__ is bool:
@@ -109,6 +110,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
         return dim
     n = ndim or 1
     if not -n <= dim < n:
+        if not -(2**63) <= dim < 2**63:
+            raise ValueError("Overflow when unpacking long long")
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
     return dim + n if dim < 0 else dim
 

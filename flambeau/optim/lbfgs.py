@@ -95,7 +95,7 @@ class LBFGS(Optimizer):
         if len(self.param_groups) != 1:  # another one was added
             raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
         group = self.param_groups[0]
-        lr = scalar_value(group["lr"])
+        lr = group["lr"].reshape(()) if isinstance(group["lr"], Tensor) else group["lr"]
         tolerance, change = group["tolerance_grad"], group["tolerance_change"]
         search = group["line_search_fn"]
 
@@ -141,7 +141,7 @@ class LBFGS(Optimizer):
                 direction = _search_direction(state, grad, changes, steps, ratios, scale, group["history_size"])
             previous_grad = grad.clone() if previous_grad is None else previous_grad.copy_(grad)
             previous_loss = loss
-            length = min(1.0, 1.0 / (float(grad.abs().sum()) or 1e-300)) * lr if state["n_iter"] == 1 else lr
+            length = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(direction)
             if slope > -change:
                 break
@@ -158,7 +158,7 @@ class LBFGS(Optimizer):
                     self._restore(saved)  # noqa: B023
                     return value, gradient
 
-                loss, grad, length, calls = strong_wolfe(probe, length, direction, loss, grad, slope)
+                loss, grad, length, calls = strong_wolfe(probe, scalar_value(length), direction, loss, grad, slope)
                 self._move(length, direction)
                 converged = bool(grad.abs().max() <= tolerance)
             else:

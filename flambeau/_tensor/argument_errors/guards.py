@@ -302,7 +302,7 @@ def _refusing_out(general: Any, name: str) -> Any:
         site = call_site()
         if site is not None and site.is_of(METHOD, name):
             for overload in signatures(METHOD, name):
-                own, kwargs = site.divided([p.name for p in overload.parameters], own, kwargs)
+                own, kwargs = site.divided(overload.names_by_position, own, kwargs)
         raise explained(METHOD, name, own, kwargs) or TypeError(
             f"{name}() got an unexpected keyword argument 'out'")
 

@@ -94,7 +94,7 @@ def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any],
         return explained(space, name, own, kwargs)
     if site.is_of(space, name):
         for overload in signatures(space, name):
-            own, kwargs = site.divided([p.name for p in overload.parameters], own, kwargs)
+            own, kwargs = site.divided(overload.names_by_position, own, kwargs)
     elif (outer := site.arguments()) is not None:  # a function of others: PyTorch parses its own arguments first
         error = explained(site.space, site.name, *outer)
         if error is not None:

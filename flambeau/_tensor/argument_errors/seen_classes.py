@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import python_number
+from ...dtypes import is_derived_number, python_number
 from ..tensor import Tensor
 
 #: parameters that are tensors whatever their values
@@ -41,8 +40,7 @@ class Conversion(tuple[int | str, ...]):
         for where in self:
             given: Any = by_position if isinstance(where, int) else by_name
             value = given[where]
-            given[where] = int(value) if isinstance(value, int) else value.item() if isinstance(value, Tensor) else (
-                python_number(value))
+            given[where] = value.item() if isinstance(value, Tensor) else python_number(value)
         return tuple(by_position), by_name
 
 
@@ -133,6 +131,9 @@ class SeenClasses:
         of_method = space == "Tensor"
         own = args[1:] if of_method else args
         overload = next((each for each in signatures(space, name) if each.mismatch(own, kwargs) is None), None)
+        renamed = kwargs if overload is None or not kwargs else overload.renamed(kwargs)
+        if renamed != kwargs:  # names are not converted by what the tree holds
+            return self.note(space, name, args, renamed)[0], renamed
         lists: list[Any] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         numbers: list[int | str] = []
@@ -142,7 +143,7 @@ class SeenClasses:
             if where == 0 and of_method:
                 continue
             kind = _kind_of(overload, where - of_method if isinstance(where, int) else where)
-            if kind in _NUMBERS and isinstance(value, (np.generic, IntEnum, Tensor)):
+            if kind in _NUMBERS and (isinstance(value, (np.generic, Tensor)) or is_derived_number(value)):
                 numbers.append(where)
             if isinstance(value, Tensor) and kind not in _TENSORS and kind != "":
                 by_value = True

@@ -96,7 +96,8 @@ class Signature:
             else:
                 self.parameters.append(_parameter(part, keyword_only))
         self.least = sum(p.default is None for p in self.parameters)
-        self.most_by_position = sum(not p.keyword_only for p in self.parameters)
+        self.names_by_position = [p.name for p in self.parameters if not p.keyword_only]
+        self.most_by_position = len(self.names_by_position)
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -150,6 +151,12 @@ class Signature:
                 named -= 1
         return self._unknown(len(args), kwargs) if named > 0 else None
 
+    def renamed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by name, those by a name of NumPy's under that of the parameter: `axis=0` as `dim=0`."""
+        own = {p.name for p in self.parameters}
+        others = {other: p.name for p in self.parameters for other in _NUMPY_NAMES.get(p.name, ()) if other not in own}
+        return {others.get(key, key): value for key, value in kwargs.items()}
+
     def unconvertible(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
         """The error of the first argument that fits its parameter and is no value of it: a number that is too large, or
         a device that is none. PyTorch converts all arguments before an operator looks at any.
@@ -166,8 +173,11 @@ class Signature:
                         return TypeError(
                             f"{self.name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
                             f'error "type must be tuple of ints,but got {type(element).__name__}"')
-            if p.kind == "Scalar" and value.__class__ is int and not -_LIMIT <= value < 2 * _LIMIT:
-                return OverflowError("int too big to convert")
+            if p.kind == "Scalar" and value.__class__ is int:
+                try:
+                    dtypes.check_fits_64_bits(value)
+                except OverflowError as error:
+                    return error
             if p.kind == "Device" and value is not None and self.name != "new":  # which compares types of devices
                 try:
                     devices.storage_device(value)

@@ -306,7 +306,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
     if size.__class__ is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     if fill_value.__class__ in _NO_NUMBERS:
-        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type_name(fill_value)}")
     if dtype is None and out is None:
         dtype = dtypes.of_scalar(fill_value)
         if dtype is dtypes.complex32:  # of the default dtype float16, where `tensor` of a complex number is complex32

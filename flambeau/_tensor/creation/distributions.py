@@ -116,7 +116,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
             notify_created(result._array, True)
         return bernoulli_(result, p, generator=generator)
     if input._array.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
+        kind = "self" if input.dtype.is_complex else "p"
+        raise NotImplementedError(f"\"bernoulli_tensor_cpu_{kind}_\" not implemented for '{input.dtype.scalar_name}'")
     a = resolve(own_part(input)._array)
     drawn = direct_draws.events(a) if generator is out is None else None
     if drawn is not None:
@@ -146,7 +147,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             from ..dispatch.vmap_random import fill_batched_from
 
             return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
-        probabilities = np.broadcast_to(resolve(own_part(p)._array), own_part(self)._array.shape)
+        whole, each = own_part(self)._array, own_part(p)
+        probabilities = resolve((each.expand(whole.shape) if whole.size else each)._array)
         return fill(self, "_bernoulli_BernoulliBackward1",
                      lambda n, _: sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1),
                     (p,), "Tensor", (p,), generator)

@@ -330,7 +330,7 @@ def _inferred_dtype(x: Any) -> dtype_type:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
     if not _is_sequence(x):
-        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
+        raise RuntimeError(f"Could not infer dtype of {type_name(x)}")
     result: dtype_type | None = None
     for at in builtins.range(len(x)):
         found = _inferred_dtype(x[at])
@@ -361,7 +361,7 @@ def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, num
                 x = complex(x)
             elif dtype.is_floating_point or dtype is dtypes.bool_:
                 if not (hasattr(type(x), "__float__") or hasattr(type(x), "__index__")):
-                    raise TypeError(f"must be real number, not {type(x).__name__}")
+                    raise TypeError(f"must be real number, not {type_name(x)}")
                 x = float(x)
             else:
                 x = operator.index(x)

@@ -14,6 +14,7 @@ from ...dtypes import dtype as dtype_type
 from ...modes import special
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.out_tensors import give_shape
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.repeated_layouts import known_results
@@ -239,7 +240,7 @@ def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type, name: st
         NotImplementedError: several steps in complex32.
     """
     if not isinstance(steps, int) or isinstance(steps, bool):
-        raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
+        raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type_name(steps)}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if dtype.is_complex:

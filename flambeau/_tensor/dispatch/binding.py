@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from operator import index
 from typing import Any
 
@@ -186,8 +185,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
             value = params[name]
             if isinstance(value, np.generic):
                 value = params[name] = dtypes.python_number(value) if name in _SCALARS else value.item()
-            elif isinstance(value, IntEnum):  # NumPy takes it for an object
-                value = params[name] = int(value)
+            elif dtypes.is_derived_number(value):
+                value = params[name] = dtypes.python_number(value)
             if isinstance(value, Tensor):
                 if value._array.ndim == 0 or (name in _INTEGERS and value._array.size == 1):
                     params[name] = value.item()
@@ -215,7 +214,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any],
             if x is None and i >= n - op.n_optional:
                 continue
             if is_number(x) and names[i] in op.scalar_inputs:
-                if isinstance(x, np.generic):
+                if isinstance(x, np.generic) or dtypes.is_derived_number(x):
                     inputs[i] = dtypes.python_number(x)
                 continue
             if kind_of(type(x)) == OVERRIDES:

@@ -228,9 +228,9 @@ def converted_params(op: Op, params: dict[str, Any], narrow: np.dtype | None, op
 
 
 def scalar_operand(value: Any, to: np.dtype) -> np.ndarray:
+    if value.__class__ is int:
+        dtypes.check_fits_64_bits(value)
     if to.kind in "iu" and not isinstance(value, bool):
-        if not -(2**63) <= value < 2**64:
-            raise OverflowError("int too big to convert")
         return np.array(int(value) & (2 ** (8 * to.itemsize) - 1), np.uint64).astype(to)
     if to.kind == "V":
         return dtypes.cast(np.asarray(value) if to == dtypes.COMPLEX32 else np.asarray(value, np.float32), to)

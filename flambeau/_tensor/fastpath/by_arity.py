@@ -19,6 +19,7 @@ from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.numpy.elementwise import LIMITED
+from ...dtypes import check_fits_64_bits
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
@@ -64,6 +65,8 @@ class _ScalarArrays(dict):
     def __missing__(self, number: Any) -> Any:
         if not number or number != number:  # 0.0 and -0.0 are equal keys, nan equals no key
             return asarray(number, self.dtype)
+        if number.__class__ is int:
+            check_fits_64_bits(number)
         if len(self) > 1000:
             self.clear()
         made = self[number] = asarray(number, self.dtype)

@@ -15,7 +15,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
-from ..argument_errors.type_names import check_tensors
+from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.out_tensors import copy_out, resize_out, write_out
 from ..dispatch.public_functions import public_function
@@ -311,7 +311,7 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
             [0., 1.]])
     """
     if not isinstance(n, int):
-        raise TypeError(f"matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+        raise TypeError(f"matrix_power(): argument 'n' (position 2) must be int, not {type_name(n)}")
     shape = _shape(A)
     if len(shape) < 2:
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")

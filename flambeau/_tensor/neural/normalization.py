@@ -20,7 +20,7 @@ from ...shapes import wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import explained, unfit
-from ..argument_errors.type_names import not_a_tensor
+from ..argument_errors.type_names import not_a_tensor, type_name
 from ..creation.from_data import finished
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
@@ -253,7 +253,7 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def _normalized(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-                        f"{type(shape).__name__}")
+                        f"{type_name(shape)}")
     return tuple(map(int, shape))
 
 

@@ -25,6 +25,7 @@ from ..tensor import Tensor
 __all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
            "round", "rsub", "special_polygamma", "special_round", "square", "sub", "subtract", "true_divide"]
 
+_ONE = 1  # the default of `alpha`: to compare objects is quicker than to compare numbers
 _add, _sub, _pow, _div, _round = (
     public_function(REGISTRY[name]) for name in ("add", "sub", "pow", "div", "round"))
 
@@ -35,6 +36,11 @@ def _call(key: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
 
 def _write(key: str, *inputs: Any, **params: Any) -> Any:
     return inplace_function(REGISTRY[key])(*inputs, **params)
+
+
+def _is_one(alpha: Any) -> bool:
+    """Whether `alpha` is the number one; of a bool or a tensor it depends on the dtypes whether it is accepted."""
+    return alpha.__class__ is not bool and not isinstance(alpha, Tensor) and bool(alpha == 1)
 
 
 def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) -> Any:
@@ -105,7 +111,7 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     """
     if legacy:
         alpha, other = _legacy(("add", "add_"), other, legacy)
-    if alpha == 1 and alpha is not True:
+    if alpha is _ONE or _is_one(alpha):
         return _add(input, other, out=out)
     if alpha.__class__ is float and out is None:
         return _scaled_sum(input, other, alpha)
@@ -137,7 +143,7 @@ def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     """`add`, in place."""
     if legacy:
         alpha, other = _legacy(("add", "add_"), other, legacy)
-    if alpha == 1 and alpha is not True:
+    if alpha is _ONE or _is_one(alpha):
         return _write("add", self, other)
     return _scaled_sum_in_place(self, other, alpha)
 
@@ -151,7 +157,7 @@ def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     """
     if legacy:
         alpha, other = _legacy(("sub", "sub_"), other, legacy)
-    if alpha == 1 and alpha is not True:
+    if alpha is _ONE or _is_one(alpha):
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha, True), out=out)
 
@@ -190,7 +196,7 @@ def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     """`sub`, in place."""
     if legacy:
         alpha, other = _legacy(("sub", "sub_"), other, legacy)
-    if alpha == 1 and alpha is not True:
+    if alpha is _ONE or _is_one(alpha):
         return _write("sub", self, other)
     return _write("_sub_scaled", self, other, alpha=_writable_alpha(self, other, alpha, True))
 
@@ -208,7 +214,7 @@ def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
         alpha = _factor_of_number("rsub", other, numbers)
     if isinstance(other, np.generic):
         other = dtypes.python_number(other)
-    if alpha != 1 or alpha is True:
+    if alpha is not _ONE and not _is_one(alpha):
         alpha = _checked_alpha(other, input, alpha)
     if isinstance(other, Tensor):
         if input._array.shape != other._array.shape:
@@ -365,7 +371,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     if isinstance(input, Tensor):
         if isinstance(exponent, Tensor) or not _is_number(exponent):
             return _pow(input, exponent, out=out)
-        if isinstance(exponent, np.generic):
+        if isinstance(exponent, np.generic) or dtypes.is_derived_number(exponent):
             exponent = dtypes.python_number(exponent)
         _check_integer_power(input, exponent)
         if out is None:
@@ -373,7 +379,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         if not isinstance(out, Tensor):
             raise _unfit("pow", (input, exponent), {"out": out})
         return _call("_pow_scalar", input, exponent=exponent, out=out)
-    if isinstance(input, np.generic):
+    if isinstance(input, np.generic) or dtypes.is_derived_number(input):
         input = dtypes.python_number(input)
     if not _is_number(input) or not isinstance(exponent, Tensor):
         return _pow(input, exponent, out=out)

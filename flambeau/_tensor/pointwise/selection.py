@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,7 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
             return "_clamp_above", [max], {}
         return "_clamp_tensors", [min, max], {}
     # numbers, whose dtype does not count
-    min, max = (dtypes.python_number(x) if isinstance(x, np.generic) else int(x) if isinstance(x, IntEnum) else x
+    min, max = (dtypes.python_number(x) if isinstance(x, np.generic) or dtypes.is_derived_number(x) else x
                 for x in (min, max))
     return "_clamp_scalars", [], {"min": min, "max": max}
 

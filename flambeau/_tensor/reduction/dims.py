@@ -23,7 +23,7 @@ _INT = (int, np.integer)
 def overload_error(name: str, value: Any, *signatures: str) -> TypeError:
     """The TypeError for an argument that matches no overload."""
     lines = "".join(f" * {s}\n" for s in signatures)
-    return TypeError(f"{name}() received an invalid combination of arguments - got ({type(value).__name__}), but "
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({type_name(value)}), but "
                      f"expected one of:\n{lines}")
 
 
@@ -76,7 +76,7 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
                                 "of type bool at pos 0")
             at = result.index(None)
             raise TypeError(f"{name}(): argument 'dim' failed to unpack the object at pos {at + 1} with error \"type "
-                            f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
+                            f"must be tuple of ints,but got {type_name(dim[at])}\"")
         return result
     index = as_index(dim)
     if index is None and name not in _OF_ONE_DIM and isinstance(dim, Tensor) and dim._array.size == 1 and (

@@ -50,11 +50,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
         return overwrite(REGISTRY["_fill_tensor_"], [self, value], {}, compute)
     if not isinstance(value, (bool, int, float, complex, np.generic)):
-        name = type(value).__name__
-        raise TypeError(f"fill_() received an invalid combination of arguments - got ({name}), but expected one of:\n "
-                        "* (Tensor value)\n      didn't match because some of the arguments have invalid types: "
-                        f"(!{name}!)\n * (Number value)\n      didn't match because some of the arguments have invalid "
-                        f"types: (!{name}!)\n")
+        from ..argument_errors.messages import unfit  # imported when it fails only
+
+        raise unfit(("fill_",), (self, value), {}) or TypeError(f"fill_(): {value!r} is no number")
     check_scalar_fits(value, self.dtype)
 
     def compute_number() -> None:

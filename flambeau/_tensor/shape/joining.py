@@ -119,6 +119,9 @@ def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     try:
+        if chunks.__class__ is not int or dim.__class__ is not int:
+            raise_refusal(refused("chunk" if one == "_split" else "unsafe_chunk", (input,), (
+                ("chunks", chunks, NOT_GIVEN), ("dim", dim, 0))))
         if chunks <= 0:
             raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
         length = shape[wrap_dim(dim, len(shape))]

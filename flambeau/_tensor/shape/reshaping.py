@@ -60,7 +60,7 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
     """
     if not isinstance(values, (tuple, list)):
         raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
-                        f"{type(values).__name__}")
+                        f"{type_name(values)}")
     result = []
     for i, v in enumerate(values):
         if v.__class__ is int:
@@ -72,7 +72,7 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
             result.append(v.__index__())
         except (AttributeError, TypeError):
             raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of "
-                            f"type {type(v).__name__} at pos {i}") from None
+                            f"type {type_name(v)} at pos {i}") from None
     return tuple(result)
 
 
@@ -349,7 +349,7 @@ def ravel(input: Tensor) -> Tensor:
 def _unfit_dim(name: str, input: Tensor, dim: Any) -> Exception:
     """PyTorch's error for what is no dimension."""
     return refused(name, (input, dim)) or TypeError(
-        f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        f"{name}(): argument 'dim' must be int, not {type_name(dim)}")
 
 
 def _squeezing(of_method: bool) -> Any:
@@ -429,8 +429,8 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         dim = dim if axis is None else axis
         if dim is None:
             raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
-        if dim.__class__ is bool or not hasattr(dim, "__index__"):
-            raise _unfit_dim("unsqueeze", input, dim)
+        if dim.__class__ is not int:
+            raise_refusal(refused("unsqueeze", (input, dim)))
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     try:
         shape = a.shape

@@ -407,12 +407,12 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     """
     if not isinstance(indices, Tensor):
         raise TypeError("take_along_dim(): argument 'indices' (position 2) must be Tensor, not "
-                        f"{type(indices).__name__}")
+                        f"{type_name(indices)}")
     gather = public_function(REGISTRY["gather"])
     if dim is None:
         return gather(view(input.contiguous(), -1), 0, view(indices.contiguous(), -1), out=out)
     if isinstance(dim, (str, float)):
-        raise TypeError(f"take_along_dim(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
+        raise TypeError(f"take_along_dim(): argument 'dim' (position 3) must be int, not {type_name(dim)}")
     a, b = input._array.shape, indices._array.shape
     if len(a) != len(b):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
@@ -451,7 +451,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is not None and not isinstance(out, Tensor):
         raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type_name(out)}")
     if not isinstance(as_tuple, bool):
-        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type_name(as_tuple)}")
     if out is not None:
         if as_tuple:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")

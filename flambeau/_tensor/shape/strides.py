@@ -220,7 +220,7 @@ def size(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> An
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     try:
         return shape[wrap_dim(dim, len(shape))]
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, IndexError):
         raise_refusal(refused("size", (self,), (("dim", dim, None),)))
         raise
 
@@ -245,7 +245,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     try:
         return strides[wrap_dim(dim, len(strides))]
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, IndexError):
         raise_refusal(refused("stride", (self,), (("dim", dim, None),)))
         raise
 

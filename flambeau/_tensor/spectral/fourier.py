@@ -408,7 +408,9 @@ def _ihfftn(input: Tensor, s: Any, dim: Any, norm: Any, out: Any) -> Tensor:
     _check_axes("ihfftn", dims)
     x = resized(promoted(input), sizes, dims)
     by = normalization(norm, False)
-    half = layer.functions.conj_physical(_r2c(x, dims[-1:], by, True))
+    half = _r2c(x, dims[-1:], by, True)
+    lazy = len(dims) == 1 and out is None and active_tracer.get() is None  # as in `_one_dim_r2c`
+    half = conj(half) if lazy else layer.functions.conj_physical(half)
     if len(dims) == 1 and out is not None and out.dtype is not half.dtype:
         check_records_nothing("_fft_r2c", (half,), (out,))
         raise RuntimeError(f"Found dtype {half.dtype.scalar_name} but expected {out.dtype.scalar_name}")

@@ -8,6 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...devices import strided
 from ...engine.tensor_interface import layer
+from ..argument_errors.type_names import type_name
 from ..creation.from_data import refuse_pinned
 from ..tensor import Tensor
 
@@ -22,7 +23,7 @@ def _positions(name: str, length: Any, periodic: bool, options: dict[str, Any]) 
         RuntimeError: it is negative, or the dtype is not a floating point one.
     """
     if not isinstance(length, int):
-        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
+        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type_name(length)}")
     layout, pinned, by_default = options.pop("layout"), options.pop("pin_memory"), options["dtype"] is None
     dtype = options["dtype"] = dtypes.of_argument(options["dtype"] or dtypes.get_default_dtype(), name)
     layout_text = "Strided (default)" if layout is None else "Strided" if layout is strided else "Sparse"

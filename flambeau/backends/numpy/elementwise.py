@@ -18,7 +18,7 @@ from ..bit_views import bits_of, toggle
 from ..compiled import special_function as compiled_special
 from ..compiled.thresholds import SINGLE_USE, threshold_of
 from ..special_functions import SPECIAL
-from .memory import address, match_layout, owner
+from .memory import address, check_scalar_fits, match_layout, owner
 
 # ----- parts of complex numbers -----
 
@@ -346,6 +346,8 @@ def _lerp(input: Any, end: Any, weight: Any) -> Any:
         if hasattr(a, "dtype") and a.dtype != input.dtype:
             raise RuntimeError(f"expected dtype {_C_NAMES[input.dtype.name]} for `{what}` but got dtype "
                                f"{_C_NAMES[a.dtype.name]}")
+    if weight.__class__ is complex and input.dtype.kind == "f":
+        check_scalar_fits(weight, dtypes.of(input.dtype))
     span = end - input
     small = abs(weight) < 0.5
     # computed from the nearer end, so that both ends are exact

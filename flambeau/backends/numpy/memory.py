@@ -267,7 +267,10 @@ def check_scalar_fits(value: Any, dtype: dtypes.dtype) -> None:
 
     Raises:
         RuntimeError: it is complex and the dtype real, or it is out of range (PyTorch's text).
+        OverflowError: an integer of more than 64 bits.
     """
+    if value.__class__ is int:
+        dtypes.check_fits_64_bits(value)
     overflows = False
     if isinstance(value, complex):
         overflows = bool(value.imag) and not dtype.is_complex and dtype is not dtypes.bool_

@@ -204,6 +204,8 @@ def _squeeze(x: Any, dim: Any = None) -> Any:
 def _unsqueeze(x: Any, dim: int) -> Any:
     n = x.ndim
     if not -n - 1 <= dim <= n:
+        if not -(2**63) <= dim < 2**63:
+            raise ValueError("Overflow when unpacking long long")
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n - 1}, {n}], but got {dim})")
     return with_axis(x, dim if dim >= 0 else dim + n + 1)
 

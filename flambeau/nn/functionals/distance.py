@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.fastpath.repeated_calls import repeated
-from ..._tensor.linalg.norms import cosine_similarity, pairwise_distance
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+
+cosine_similarity, pairwise_distance = fn.cosine_similarity, fn.pairwise_distance
 
 
 @repeated

@@ -311,7 +311,8 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     >>> torch.nn.functional.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1.0, 0.0]), reduction="sum")
     tensor(0.6931)
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    batches = reduction == "batchmean"  # divides the mean of the deprecated arguments, too
+    reduction = legacy_reduction(size_average, reduce, "sum" if batches else reduction)
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
@@ -324,10 +325,8 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     except AttributeError as error:
         return with_other_object(error, kl_div, (input, target))
     loss = target.exp() * (target - input) if log_target else fn.xlogy(target, target) - target * input
-    if reduction == "batchmean":
-        total = loss.sum()
-        return total / input.size()[0] if input.dim() != 0 else total
-    return reduce_loss(loss, reduction)
+    reduced = reduce_loss(loss, reduction)
+    return reduced / input.size()[0] if batches and input.dim() != 0 else reduced
 
 
 _poisson_classes = SeenClasses("torch", "poisson_nll_loss", skips=False)
