@@ -564,7 +564,9 @@ def of_argument(value: object, caller: str, argument: str = "dtype") -> dtype:
     """
     d = OF_PYTHON.get(value, value) if isinstance(value, _type) else value
     if not isinstance(d, dtype):
-        raise TypeError(f"{caller}(): argument '{argument}' must be torch.dtype, not {_type(value).__name__}")
+        kind = _type(value)
+        name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+        raise TypeError(f"{caller}(): argument '{argument}' must be torch.dtype, not {name}")
     return d
 
 

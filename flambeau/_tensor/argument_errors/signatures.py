@@ -29,6 +29,8 @@ _TYPE_TEXTS = {
 _SPACES = ("torch._C._linalg", "torch._C._fft", "torch._C._special")
 #: functions of `nn.functional` that are the operators themselves
 _OF_NN = frozenset((
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "col2im", "huber_loss",
+    "im2col", "soft_margin_loss",
     "avg_pool2d", "avg_pool3d", "elu", "elu_", "gelu", "glu", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
     "linear", "log_sigmoid", "max_pool2d_with_indices", "max_pool3d_with_indices", "one_hot", "pad", "relu6", "relu6_",
     "scaled_dot_product_attention",
@@ -38,6 +40,9 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
 _NUMBERS_AS_TENSORS = frozenset(
     name + suffix for name in ("add", "div", "divide", "mul", "multiply", "sub", "subtract", "true_divide",
                                "floor_divide", "copy") for suffix in ("", "_"))
+
+
+_LISTS = ("IntArrayRef", "SymIntArrayRef")
 
 
 @dataclass(frozen=True)
@@ -165,10 +170,14 @@ class Signature:
             args = (tuple(args),)
         for index, p in enumerate(self.parameters):
             value = args[index] if index < len(args) else kwargs.get(p.name)
-            if p.kind in ("int64_t", "SymInt", "Device") and value.__class__ is int and not -_LIMIT <= value < _LIMIT:
+            if p.kind in ("int64_t", "SymInt", "Device", *_LISTS) and value.__class__ is int and not (
+                    -_LIMIT <= value < _LIMIT):
                 return ValueError("Overflow when unpacking long long")
-            if p.kind in ("IntArrayRef", "SymIntArrayRef") and isinstance(value, (tuple, list)):
+            if p.kind in _LISTS and isinstance(value, (tuple, list)):
                 for at, element in enumerate(value):
+                    if element.__class__ is int and not -_LIMIT <= element < _LIMIT:
+                        return TypeError(f"{self.name}(): argument '{p.name}' failed to unpack the object at pos "
+                                         f'{at + 1} with error "Overflow when unpacking long long')
                     if not (_is_index(element) or isinstance(element, bool) or _overrides(element)):
                         return TypeError(
                             f"{self.name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
@@ -187,7 +196,7 @@ class Signature:
 
     def _spreads(self, args: Sequence[Any]) -> bool:
         """Whether numbers by position are the elements of the only list that a call takes so: `randn(2, 3)`."""
-        return self.most_by_position == 1 and self.parameters[0].kind in ("IntArrayRef", "SymIntArrayRef") and (
+        return self.most_by_position == 1 and self.parameters[0].kind in _LISTS and (
             len(args) > 0 and _is_index(args[0]))
 
     def _too_many(self, given: int) -> str:

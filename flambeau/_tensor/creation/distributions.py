@@ -147,8 +147,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             from ..dispatch.vmap_random import fill_batched_from
 
             return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
-        whole, each = own_part(self)._array, own_part(p)
-        probabilities = resolve((each.expand(whole.shape) if whole.size else each)._array)
+        shape, each = own_part(self)._array.shape, own_part(p)
+        probabilities = resolve(each.expand(shape)._array) if prod(shape) else np.empty(shape, each._array.dtype)
         return fill(self, "_bernoulli_BernoulliBackward1",
                      lambda n, _: sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1),
                     (p,), "Tensor", (p,), generator)

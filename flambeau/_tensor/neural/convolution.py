@@ -11,6 +11,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
 from ...warning_location import user_stacklevel
+from ..argument_errors.parsed_calls import pair, parsed_as
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.apply import apply
 from ..fastpath.repeated_calls import repeated
@@ -371,6 +372,8 @@ def _window_counts(size: Any, params: dict[str, Any]) -> list[int]:
 
 
 @repeated
+@parsed_as("im2col", lambda input, kernel_size, dilation=1, padding=0, stride=1: (
+    (input, pair(kernel_size), pair(dilation), pair(padding), pair(stride)), {}))
 def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """`nn.functional.unfold`: the sliding windows of (N, C, H, W) or (C, H, W) as columns, (N, C · kernel, windows).
 
@@ -405,6 +408,8 @@ def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 
     return apply(REGISTRY["im2col"], [input], params)
 
 
+@parsed_as("col2im", lambda input, output_size, kernel_size, dilation=1, padding=0, stride=1: (
+    (input, pair(output_size), pair(kernel_size), pair(dilation), pair(padding), pair(stride)), {}))
 def folded(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Tensor:
     """`nn.functional.fold`: the transpose of `unfold`, the sum of columns (N, C · kernel, windows) at their windows.

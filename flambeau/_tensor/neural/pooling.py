@@ -272,10 +272,9 @@ def _check_memory(x: Tensor, output: tuple[int, ...], rank: int, text: str) -> N
 def _output(value: Any, rank: int, function: str, x: Tensor) -> tuple[int, ...]:
     if isinstance(value, (tuple, list)):
         result = tuple(value)
-        if len(result) == 1:
-            result *= rank
         if len(result) != rank:
-            raise RuntimeError(f"{function}: internal error: output_size.size() must be {rank}")
+            raise RuntimeError(f"{function}(): internal error: output_size.size() must be {rank}" if "max" in function
+                               else f"{function}: output_size must be {rank}")
         return tuple(x._array.shape[i - rank] if v is None else int(v) for i, v in enumerate(result))
     return (int(value),) * rank
 

@@ -183,6 +183,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     if isinstance(splits, int):
         if splits <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {splits}")
+        if splits >= 2**63:
+            raise ValueError("Overflow when unpacking long long")
         small, larger = divmod(length, splits)
         bounds, start = [], 0
         for i in range(splits):

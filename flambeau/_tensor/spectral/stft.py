@@ -9,6 +9,7 @@ from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel, warn_once
+from ..argument_errors.guards import raise_refusal
 from ..dispatch.apply import apply
 from ..neural.padding import pad as pad_input
 from ..tensor import Tensor
@@ -44,6 +45,10 @@ def _padded_window(window: Tensor | None, input: Tensor, n_fft: int, win_length:
     if window is None:
         window = fn.ones(win_length, dtype=input.dtype)
     return fn.constant_pad_nd(window, (left, n_fft - win_length - left))
+
+
+#: classes of arguments that say whether something is done
+_FLAGS = frozenset((bool, type(None)))
 
 
 def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
@@ -84,6 +89,11 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         width = int(n_fft // 2)
         padded = pad_input(extended, [width, width], pad_mode)
         input = padded.view(padded._array.shape[-ndim:])
+    if not {normalized.__class__, onesided.__class__, return_complex.__class__} <= _FLAGS:
+        from ..argument_errors.messages import FUNCTION, explained
+
+        raise_refusal(explained(FUNCTION, "stft", (input, n_fft, hop_length, win_length, window, normalized, onesided,
+                                                   return_complex, align_to_window), {}))
     if window is None:
         warn_once("A window was not provided. A rectangular window will be applied,which is known to cause spectral "
                   "leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce "

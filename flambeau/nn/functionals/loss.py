@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.parsed_calls import parsed_as
 from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.argument_errors.type_names import type_name
 from ..._tensor.dispatch.apply import apply
@@ -295,6 +296,8 @@ def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_we
 
 
 @repeated
+@parsed_as("kl_div", lambda input, target, size_average=None, reduce=None, reduction="mean", log_target=False: (
+    (input, target, 1), {"log_target": log_target}))
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence: target · (log target - input).

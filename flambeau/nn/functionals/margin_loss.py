@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.parsed_calls import parsed_as
 from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.dispatch.apply import apply
 from ..._tensor.fastpath.repeated_calls import repeated
@@ -236,6 +237,7 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
                            f"positive {positive.dim()}D, and negative {negative.dim()}D inputs")
 
 
+@parsed_as("soft_margin_loss", lambda input, target, *_, **named: ((input, target), {}))
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Logistic loss: log(1 + e^(-target · input)).

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.parsed_calls import parsed_as
 from ..._tensor.fastpath.repeated_calls import launched
 from ..ntuple import ntuple
 
@@ -112,6 +113,8 @@ def _adaptive_max_pool(rank: int) -> tuple[Callable[..., Any], Callable[..., Any
     """Make adaptive_max_pool{rank}d and adaptive_max_pool{rank}d_with_indices."""
     name = f"adaptive_max_pool{rank}d"
 
+    @parsed_as(name, lambda input, output_size, return_indices=False: (
+        (input, output_size if rank == 1 else _requested(output_size, input, rank)), {}))
     def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         return getattr(fn, name)(input, resolve_output_size(output_size, input, rank))
 
@@ -146,6 +149,12 @@ def resolve_output_size(output_size: Any, input: Tensor, rank: int) -> Any:
             for requested, n in zip(output_size, input_size[len(input_size) - len(output_size):], strict=True)]
 
 
+def _requested(output_size: Any, input: Any, rank: int) -> Any:
+    """`resolve_output_size`; PyTorch asks for the input's size whether it needs it or not."""
+    input.size()
+    return resolve_output_size(output_size, input, rank)
+
+
 @launched
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last dimension into `output_size` parts; see `nn.AdaptiveAvgPool1d`.
@@ -165,6 +174,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @launched
+@parsed_as("adaptive_avg_pool2d", lambda input, output_size: (
+    (input, _requested(output_size, input, 2)), {}))
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last 2 dimensions into `output_size` parts; see `nn.AdaptiveAvgPool2d`.
 
@@ -184,6 +195,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @launched
+@parsed_as("adaptive_avg_pool3d", lambda input, output_size: (
+    (input, _requested(output_size, input, 3)), {}))
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Mean of windows that divide the last 3 dimensions into `output_size` parts; see `nn.AdaptiveAvgPool3d`.
 
