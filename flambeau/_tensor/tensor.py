@@ -480,13 +480,6 @@ class Tensor(TensorBase):
         >>> torch.ones(2, 3).nbytes
         24
         """)
-    names = property(lambda self: (None,) * self._array.ndim, doc="""None for each dimension: dimensions have no names.
-
-        >>> import flambeau as torch
-        >>> torch.ones(2, 3).names
-        (None, None)
-        """)
-
     @property
     def retains_grad(self) -> bool:
         """Whether this non-leaf stores its gradient in `.grad` (`retain_grad`).

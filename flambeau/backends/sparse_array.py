@@ -35,7 +35,11 @@ def format_name(array: Any) -> str:
 
 
 class SparseAccess(NotImplementedError):
-    """A dense kernel tried to read a sparse array."""
+    """A dense kernel tried to read a sparse array; where nothing computes the result, programs see PyTorch's class."""
+
+
+SparseAccess.__name__ = SparseAccess.__qualname__ = "NotImplementedError"
+SparseAccess.__module__ = "builtins"
 
 
 def _backend(layout: Any) -> str:
@@ -58,6 +62,15 @@ def _operator(name: str, reflected: bool = False) -> Any:
     return method
 
 
+class _Flags:
+    """The flags of an array without strided memory: it is in no layout, so that views are left to the dispatcher."""
+
+    c_contiguous = f_contiguous = False
+
+    def __getattr__(self, name: str) -> Any:
+        raise SparseAccess("Cannot access data pointer of Tensor that doesn't have storage")
+
+
 class SparseArray:
     """A sparse array of any layout: subclasses have the components.
 
@@ -76,6 +89,7 @@ class SparseArray:
     #: runs a binary operator of tensors on arrays, without recording it; set by `_tensor.sparse`
     operate: Callable[..., Any]
     base = torch_device = None
+    flags = _Flags()
 
     def __init__(self, layout: Any, shape: tuple[int, ...], values: np.ndarray) -> None:
         self.layout, self.shape, self.values = layout, shape, values
@@ -114,9 +128,7 @@ class SparseArray:
     def __getattr__(self, name: str) -> Any:
         if name[0] == "_":
             raise AttributeError(name)
-        if name == "flags":
-            raise SparseAccess("Cannot access data pointer of Tensor that doesn't have storage")
-        self._refuse("as_strided" if name == "strides" else name)
+        self._refuse("as_strided" if name in ("nbytes", "squeeze", "strides") else name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse("numpy")
@@ -131,7 +143,7 @@ class SparseArray:
         self._refuse(function.__name__)
 
     def __getitem__(self, key: Any) -> Any:
-        self._refuse("index")
+        self._refuse("index.Tensor")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._refuse("index_put_")

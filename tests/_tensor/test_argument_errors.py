@@ -36,6 +36,14 @@ M = torch.ones(2, 3)
      "arguments: zz")),
     (lambda: torch.add(M), ("add() received an invalid combination of arguments - got (Tensor), but expected (Tensor "
      "input, Tensor other, *, Number alpha = 1, Tensor out = None)")),
+    (lambda: M.split(split_size=1, dim="a"), ("split() received an invalid combination of arguments - got (Tensor, "
+     "int, str), but expected one of:\n * (Tensor input, int split_size, int dim = 0)\n      didn't match because some "
+     "of the arguments have invalid types: (Tensor, int, !str!)\n * (Tensor input, tuple of ints split_size, int dim = "
+     "0)\n      didn't match because some of the arguments have invalid types: (Tensor, !int!, !str!)\n")),
+    (lambda: M.split([1, 1], "a"), "split_with_sizes(): argument 'dim' (position 3) must be int, not str"),
+    (lambda: M.unflatten("a", (1, 2)), "unflatten(): argument 'dim' (position 1) must be int, not str"),
+    (lambda: M.unflatten(0, "a"), "unflatten(): argument 'sizes' (position 2) must be tuple of ints, not str"),
+    (lambda: torch.unique(M, dim="a"), "unique_dim(): argument 'dim' (position 2) must be int, not str"),
     (lambda: M.max(0, 1, 2), ("max() received an invalid combination of arguments - got (int, int, int), but expected "
      "one of:\n * ()\n * (Tensor other)\n * (int dim, bool keepdim = False)\n")),
     (lambda: M.all(1.5), ("all() received an invalid combination of arguments - got (float), but expected one of:\n"

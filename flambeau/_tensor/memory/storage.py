@@ -783,6 +783,8 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     >>> torch.ones(2).untyped_storage().nbytes()
     8
     """
+    if isinstance(self._array, SparseArray):
+        raise NotImplementedError(f"Cannot access storage of Sparse{'' if self.is_sparse else 'Csr'}TensorImpl")
     _check_not_batched(self)
     memory = owner(self._array)
     out: UntypedStorage | None = getattr(self, "_storage", None)
@@ -790,8 +792,6 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         return out
     out = _storages.get(id(memory))
     if out is None or owner(out._memory) is not memory:
-        if isinstance(self._array, SparseArray):
-            raise NotImplementedError(f"Cannot access storage of Sparse{'' if self.is_sparse else 'Csr'}TensorImpl")
         out = _storages[id(memory)] = UntypedStorage.of(self._array)
         if lacks_elements(self):
             out._device = META
@@ -832,10 +832,10 @@ def storage_offset(self: Tensor) -> int:
     1
     """
     a = self._array
+    if a.base is None:  # a sparse array has none
+        return 0
     if special[0] and not isinstance(a, np.ndarray):
         return storage_offset(self._value)
-    if a.base is None:
-        return 0
     return (address(a) - address(owner(a))) // a.itemsize
 
 
@@ -847,13 +847,11 @@ def data_ptr(self: Tensor) -> int:
     >>> x[1:].data_ptr() - x.data_ptr()
     4
     """
-    if isinstance(self._array, ElementlessArray):
+    if isinstance(self._array, ElementlessArray) or (special[0] and is_wrapper(self)):
         return 0
+    if isinstance(self._array, SparseArray) or (special[0] and not isinstance(self._array, np.ndarray)):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if special[0]:
-        if is_wrapper(self):
-            return 0
-        if not isinstance(self._array, np.ndarray):
-            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         tracer = active_tracer.get()
         if tracer is not None:
             tracer.graph_break("data_ptr() returns an address, which may differ in the next call")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.sparse_array import SparseArray, not_implemented
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
@@ -69,6 +70,9 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if is_meta(input) or is_meta(other):
         raise no_meta_kernel("equal")
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
+    for each in (a, b):
+        if isinstance(each, SparseArray):
+            raise not_implemented("equal", each.layout)
     return a.shape == b.shape and bool(np.all(a == b))
 
 

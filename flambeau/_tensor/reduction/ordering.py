@@ -132,7 +132,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     if dim is None:
         result = apply(REGISTRY["_unique_all"], [input])
     else:
-        result = apply(REGISTRY["_unique_dim"], [input], {"dim": one_dim("unique_dim", dim)})
+        result = apply(REGISTRY["_unique_dim"], [input], {"dim": one_dim("unique_dim", dim, 2)})
     return _select_outputs(result, return_inverse, return_counts)
 
 

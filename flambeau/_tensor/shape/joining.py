@@ -62,7 +62,11 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     """
     sizes = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(sizes, (tuple, list)):
-        return public_function(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
+        try:
+            return public_function(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
+        except TypeError:
+            _raise_unsplit("split_with_sizes", tensor, sizes, dim)
+            raise
     try:
         size = sizes.__index__()
     except AttributeError:
@@ -70,7 +74,18 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
             raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'") from None
         raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
                         f"{type_name(sizes)}") from None
-    return public_function(REGISTRY["_split"])(tensor, split_size=size, dim=dim)
+    try:
+        return public_function(REGISTRY["_split"])(tensor, split_size=size, dim=dim)
+    except TypeError:
+        _raise_unsplit("split", tensor, size, dim)
+        raise
+
+
+def _raise_unsplit(name: str, *args: Any) -> None:
+    """Raise the refusal of a call whose arguments PyTorch's `split` passes on by position, whatever its caller did."""
+    from ..argument_errors.messages import explained
+
+    raise_refusal(explained("torch", name, args, {}))
 
 
 def _copy_variant(key: str, source: str, arguments: str) -> Any:

@@ -298,7 +298,13 @@ def _unflatten_method(self: Tensor, dim: int, sizes: Any) -> Tensor:
     """
     if isinstance(sizes, int):
         raise TypeError("unflatten(): argument 'sizes' (position 2) must be tuple of ints, not int")
-    return unflatten(self, dim, sizes)
+    try:
+        return unflatten(self, dim, sizes)
+    except TypeError:
+        from ..argument_errors.messages import METHOD, explained
+
+        raise_refusal(explained(METHOD, "unflatten", (dim, sizes), {}))
+        raise
 
 
 @known_views

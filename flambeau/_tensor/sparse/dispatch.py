@@ -15,7 +15,7 @@ from ... import dtypes
 from ...backends.sparse_array import CooArray, SparseAccess, SparseArray, not_implemented
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
-from ...ops.declare import REGISTRY, Op
+from ...ops.declare import REGISTRY, VIEW, Op
 from ..dispatch.graph_recording import record as record_operator
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import rebase_history
@@ -68,7 +68,7 @@ def apply_sparse(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         first = next((x for x in inputs if is_sparse(x)), None)
         if first is None:
             raise SparseAccess(f"Could not run 'aten::{op.name}' with arguments from the 'SparseCPU' backend.")
-        raise not_implemented(op.name, first.layout)
+        raise not_implemented(_name_in_error(op, inputs, params), first.layout)
     params = {**op.defaults, **params}
     result = run(op, inputs, params)
     if isinstance(result, (Tensor, list, tuple)):
@@ -86,6 +86,18 @@ def _alias(x: Tensor) -> Tensor:
     out = make(x._array)
     out._requires_grad, out._node, out._output_nr = x._requires_grad, x.grad_fn, x._output_nr
     return out
+
+
+#: views that are no `as_strided` in PyTorch, whose refusals name that one
+_NOT_STRIDED = frozenset(("unfold", "view", "view_as_complex", "view_as_real"))
+
+
+def _name_in_error(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> str:
+    """The overload that PyTorch has no sparse kernel of: `gt.Scalar`."""
+    from ..overriding.aten_arguments import call_arguments
+
+    overload = str(call_arguments(op, inputs, params)[0]).removeprefix("aten.").removesuffix(".default")
+    return overload if op.kind != VIEW or overload in _NOT_STRIDED else "as_strided"
 
 
 def apply_sparse_inplace(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Tensor:
@@ -227,6 +239,12 @@ def _pow(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     return elementwise.power(op, inputs[0], inputs[1] if len(inputs) > 1 else params["exponent"])
 
 
+@implements("_reshape_alias")
+def _reshape(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    raise RuntimeError("reshape is not implemented for sparse tensors" if is_coo(inputs[0]) else
+                       "Sparse CSR tensors do not have is_contiguous")
+
+
 @implements("clone")
 def _clone(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     chosen = params.get("memory_format")
@@ -313,7 +331,7 @@ def _unbind(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     return [x.select(dim, k) for k in range(x._array.shape[dim])]
 
 
-@implements("expand")
+@implements("expand", "repeat")
 def _expand(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     raise RuntimeError("expand is unsupported for Sparse tensors")
 
