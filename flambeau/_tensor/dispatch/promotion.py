@@ -196,8 +196,15 @@ def round_scalar(value: Any, narrow: np.dtype) -> np.ndarray:
     return dtypes.widen(dtypes.cast(scalar_operand(value, wide.numpy), narrow))
 
 
+#: operators whose number has float32 beside tensors of 16 bits
+_WIDE_NUMBERS = frozenset(("add", "sub", "mul", "div"))
+
+
 def round_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
-    """The parameters, those that take part in promotion rounded to the narrow dtype."""
+    """The parameters, those that take part in promotion rounded to the narrow dtype, but for numbers that PyTorch takes
+    in float32."""
+    if op.name in _WIDE_NUMBERS and len(op.inputs) == 1 and narrow != dtypes.COMPLEX32:
+        return params
     rounded = {name: round_scalar(params[name], narrow).item() for name in op.promoting_params
                if params.get(name).__class__ is float}
     return {**params, **rounded}

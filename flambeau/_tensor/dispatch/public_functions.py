@@ -19,8 +19,8 @@ from ..argument_errors.seen_classes import OperatorClasses
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
-from ..fastpath.repeated_calls import launched, repeated
-from ..fastpath.repeated_layouts import LAUNCHED
+from ..fastpath.repeated_calls import ANY, launched, repeated
+from ..fastpath.repeated_layouts import LAUNCHED, MOST
 from ..fastpath.unary_with_parameters import parameter_function
 from ..tensor import Tensor
 from .apply import apply
@@ -32,6 +32,8 @@ from .promotion import NO_PARAMS, promoted_type
 
 #: products that have an overload with the dtype of the result, which PyTorch has no kernel for on CPUs
 _WITH_OUT_DTYPE = frozenset(("addmm", "baddbmm", "bmm", "mm"))
+#: operators that may read few elements of a large tensor
+_READING_FEW = frozenset(("gather", "index_select", "trace"))
 #: operators that look at the dtype of `out=` before they look at the input's, and at indices
 _DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue",
                            "logcumsumexp", "mode", "softplus"))
@@ -218,9 +220,9 @@ def public_function(op: Op) -> Callable[..., Any]:
             call = parameter_function(op, call, seen)
         if call is general and not op.variadic and op.name != "pow" and "generator" not in op.params and (
                 op.kind != VIEW and (op.kind != ELEMENTWISE or op.n_outputs == 1)):
-            call = repeated(call, differentiable=op.differentiable)
+            call = repeated(call, differentiable=op.differentiable, most=ANY if op.name in _READING_FEW else MOST)
         elif op.kind not in (ELEMENTWISE, VIEW) and not op.variadic and "generator" not in op.params:
-            call = launched(call, op.differentiable)
+            call = launched(call, op.differentiable, ANY if op.name in _READING_FEW else MOST)
         elif op.kind == VIEW and len(op.inputs) == 1 and not op.variadic:
             call = known_views(call)
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up

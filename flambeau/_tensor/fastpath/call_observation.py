@@ -290,10 +290,18 @@ def _filled(results: tuple[ndarray, ...] | None) -> Filled | None:
 
 def _converting(op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
     """The launch of an operator of arrays that are converted to the result's dtype."""
+    if op.kind == ELEMENTWISE and params and len(operands) == 1 and operands[0].dtype in dtypes.NARROW and all(
+            value.__class__ in (int, float) for value in params.values()):
+        narrow, of_wide = operands[0].dtype, kernel_of(op)
+        return lambda a: dtypes.cast(asarray(of_wide(dtypes.widen(a), **params)), narrow)
     if op.promote not in ("common", "float") or op.kind != ELEMENTWISE or params or op.unpromoted or (
-            any(x.__class__ is not ndarray or x.dtype.kind not in "bif" for x in operands)):
+            any(x.__class__ is not ndarray or (x.dtype.kind not in "bif" and x.dtype not in dtypes.NARROW)
+                for x in operands)):
         return None
     common, kernel = result_type([wrap(x) for x in operands]).numpy, kernel_of(op)
+    if common in dtypes.NARROW:
+        return lambda *given: dtypes.cast(
+            asarray(kernel(*[dtypes.widen(dtypes.cast(x, common)) for x in given])), common)
     if op.promote == "float" and common.kind != "f":
         return None
     return lambda *given: asarray(kernel(*[x.astype(common) for x in given]))

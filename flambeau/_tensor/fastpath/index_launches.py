@@ -14,14 +14,14 @@ import numpy as np
 from ... import codegen
 from ...backends.compiled.thresholds import COPIES, INDEXING
 from ...codegen.indexing import flat_positions
+from ...dtypes import BFLOAT16
 from ...kernels.small_indexing import exceeds as _exceeds
 from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import contiguous_strides, wrap_dim
 
 ndarray = np.ndarray
 asarray, empty = np.asarray, np.empty
-_sum = np.add.reduce
-_LONG = np.dtype(np.int64)
+_LONG, _F32 = np.dtype(np.int64), np.dtype(np.float32)
 #: the least bytes of a row that is copied as a block
 _LONG_ROW = 64
 Launch = Callable[..., Any] | None
@@ -75,9 +75,11 @@ def _slices(action: str, a: ndarray, index: ndarray, axis: int, number: Any = 0,
         launch = _rows(a, index, axis, wraps)
         if launch is not None:
             return launch
-    positions = np.arange(a.size).reshape(a.shape).take(0, axis)
     shape = (*a.shape[:axis], index.size, *rest)
-    bases = np.broadcast_to(np.expand_dims(positions, axis), shape)
+    if prod(shape) > flat_positions.MOST:
+        return None
+    places = np.arange(prod(a.shape[:axis])).reshape(-1, 1) * (a.shape[axis] * prod(rest)) + np.arange(prod(rest))
+    bases = np.broadcast_to(places.reshape(*a.shape[:axis], 1, *rest), shape)
     picks = np.broadcast_to(np.arange(index.size).reshape(-1, *(1,) * len(rest)), shape)
     return _moving(action, a, index, axis, bases.reshape(*a.shape[:axis], *index.shape, *rest), picks, number, wraps)
 
@@ -202,21 +204,26 @@ def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
         lambda x, index: None if _exceeds(index, size) else x.take(index, 0))
 
 
-def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Launch:
+def target_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Launch:
+    """The launch of the sum or mean of negative log likelihoods in a matrix; of 16 bits, in float32 before rounding."""
     if weight is not None or a.ndim != 2 or target.__class__ is not ndarray or target.dtype is not _LONG or (
-            target.shape != a.shape[:1] or not a.size or reduction not in ("mean", "sum") or ignore_index >= 0):
+            target.shape != a.shape[:1] or not a.size or reduction not in ("mean", "sum")) or not (
+            codegen.available() and a.flags.c_contiguous and target.flags.c_contiguous):
         return None
-    n, classes = a.shape
-    starts, divisor = np.arange(0, n * classes, classes), a.dtype.type(-n if reduction == "mean" else -1)
+    from ...codegen.indexing import target_losses
 
-    pick = _moving(flat_positions.GATHER, a, target, 1, starts, np.arange(n))
-    if pick is not None:
-        def launch(x: ndarray, target: ndarray) -> Any:
-            picked = pick(x, target)
-            return None if picked is None else asarray(_sum(picked) / divisor)
+    char = target_losses.BFLOAT16 if a.dtype == BFLOAT16 else a.dtype.char
+    if char not in (target_losses.BFLOAT16, target_losses.HALF, "f", "d"):
+        return None
+    (n, classes), dtype = a.shape, a.dtype if char in "fd" else _F32
+    add = target_losses.function(char, n, classes, ignore_index, reduction == "mean")
+    result, picked = NewArray((), dtype), NewArray((n,), dtype)
+    return with_filling(lambda x, target: add(None, empty((), dtype), empty(n, dtype), x, target),
+                        Filling(add, ([None], result, picked, 0, 1)))
 
-        return launch
-    return lambda x, target: None if _exceeds(target, classes) else asarray(_sum(x.take(starts + target)) / divisor)
+
+def _nll_loss(a: ndarray, target: Any, weight: Any, **params: Any) -> Launch:
+    return target_loss(a, target, weight, **params) if a.dtype.char in "fd" else None
 
 
 INDEX_MAKERS: dict[str, Callable[..., Launch]] = {

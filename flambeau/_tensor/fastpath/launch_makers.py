@@ -23,6 +23,7 @@ from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import wrap_dim
 from ..dispatch.array_kernels import arrays, kernel_of
 from .copy_launches import picking_launch
+from .fourier_launches import MAKERS as FOURIER_MAKERS
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
 from .reduction_launches import by_kernel, count_nonzero, extremum_of_all, trace, vector_norm
@@ -479,9 +480,9 @@ def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
 
 _small_sum = _reduction(np.add, "bif", [BLOCK], [BLOCK])
 _MAKERS: dict[str, Callable[..., Launch]] = {
-    **INDEX_MAKERS, **LINALG_MAKERS, "convolution": _convolution, "trace": _trace, "_to_copy": _to_copy,
+    **INDEX_MAKERS, **LINALG_MAKERS, **FOURIER_MAKERS, "convolution": _convolution, "trace": _trace,
     "any": _reduction(np.logical_or, "bfi", _ANY, _ANY), "all": _reduction(np.logical_and, "bfi", _ANY, _ANY),
-    "sum": _sum, "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE),
+    "sum": _sum, "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE), "_to_copy": _to_copy,
     "amax": _extremum(np.maximum, REDUCTIONS), "amin": _extremum(np.minimum, REDUCTIONS),
     "max": _extremum(np.maximum, _NONE), "min": _extremum(np.minimum, _NONE),
     "linalg_vector_norm": vector_norm, "count_nonzero": count_nonzero, "addmm": _addmm,

@@ -1,4 +1,5 @@
-"""Launches of factorizations and solutions of small matrices: LAPACK's ufuncs on memory of the result's layout.
+"""Launches of factorizations, solutions and distances of small matrices: LAPACK's ufuncs on memory of the result's
+layout, and built-in functions.
 
 The bits are those of `kernels.lapack`: computed in float64, rounded to the dtype. A ufunc fills what fails with NaN; a
 launch gives None then, and the function itself raises.
@@ -8,13 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from ... import codegen
 from ...backends.compiled import solve_triangular
 from ...errstate import run_quietly
 from ...kernels import lapack
+from ...runtime.filling import Filling, NewArray, with_filling
 
 ndarray = np.ndarray
 empty, zeros, copyto, where = np.empty, np.zeros, np.copyto, np.where
@@ -128,7 +132,51 @@ def _qr(a: ndarray, mode: str) -> Launch:
     return _quiet(compute)
 
 
-MAKERS: dict[str, Callable[..., Launch]] = {"linalg_qr": _qr, "linalg_solve_triangular": _triangular_solution}
+def _are_plain(*arrays: ndarray) -> bool:
+    """Whether all are row-major, have elements, and one dtype, float32 or float64."""
+    a = arrays[0]
+    return codegen.available() and a.dtype.char in "fd" and all(
+        each.dtype is a.dtype and each.size > 0 and each.flags.c_contiguous for each in arrays)
+
+
+def _cross(a: ndarray, b: ndarray, dim: int) -> Launch:
+    if a.ndim < 1 or a.shape != b.shape or a.shape[-1] != 3 or dim not in (-1, a.ndim - 1) or not _are_plain(a, b):
+        return None
+    from ...codegen.linalg import row_vectors
+
+    multiply, shape, dtype = row_vectors.cross_products(a.dtype, a.size // 3), a.shape, a.dtype
+    return with_filling(lambda x, y: multiply(empty(shape, dtype), x, y),
+                        Filling(multiply, (NewArray(shape, dtype), 0, 1)))
+
+
+def _pair_distances(a: ndarray, p: float) -> Launch:
+    if p != 2 or not _are_plain(a) or a.shape[0] < 2:
+        return None
+    from ...codegen.linalg import row_vectors
+
+    (rows, length), dtype = a.shape, a.dtype
+    if length > row_vectors.MOST_TERMS:
+        return None
+    measure, shape = row_vectors.distances_of_pairs(dtype, rows, length), (rows * (rows - 1) // 2,)
+    return with_filling(lambda x: measure(empty(shape, dtype), x), Filling(measure, (NewArray(shape, dtype), 0)))
+
+
+def _distances(a: ndarray, b: ndarray, p: float) -> Launch:
+    if p != 2 or not _are_plain(a, b) or a.shape[:-2] != b.shape[:-2]:
+        return None
+    from ...codegen.linalg import row_vectors
+
+    (*batch, rows, length), columns, dtype = a.shape, b.shape[-2], a.dtype
+    if length > row_vectors.MOST_TERMS:
+        return None
+    measure, shape = row_vectors.distances(dtype, prod(batch), rows, columns, length), (*batch, rows, columns)
+    return with_filling(lambda x, y: measure(empty(shape, dtype), x, y),
+                        Filling(measure, (NewArray(shape, dtype), 0, 1)))
+
+
+MAKERS: dict[str, Callable[..., Launch]] = {
+    "linalg_qr": _qr, "linalg_solve_triangular": _triangular_solution, "linalg_cross": _cross,
+    "_pdist_forward": _pair_distances, "_cdist_forward": _distances}
 #: launches of the first result of operators whose second one says which matrices have none
 CHECKED: dict[str, Callable[..., Launch]] = {
     "linalg_cholesky_ex": _cholesky, "linalg_inv_ex": _inverse, "linalg_solve_ex": _solution}

@@ -16,6 +16,7 @@ from ...errstate import run_in_quiet
 from ...ir.decompositions.composites import narrow_programs
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
+from .index_launches import target_loss
 from .launch_makers import launch_of
 
 ndarray = np.ndarray
@@ -35,9 +36,13 @@ def narrow_launch(op: Op, operands: list[Any], params: dict[str, Any], values: d
         values: all parameters.
         conversion: what the fast path does with such operands.
     """
+    if op.name == "_nll_loss":  # reads few elements
+        launch = _of_target_loss(operands, values, conversion.narrow)
+        if launch is not None:
+            return launch
     by_kernel = NARROW_KERNELS.get(op.name)
     if by_kernel is not None and run_in_quiet(by_kernel, (operands, params)) is not None:
-        return None
+        return _of_kernel(by_kernel, operands, params)
     programs = narrow_programs(op)
     if programs is not None:
         launch = run_in_quiet(programs.launch, (operands, params))
@@ -65,6 +70,31 @@ def narrow_launch(op: Op, operands: list[Any], params: dict[str, Any], values: d
 
     if any(x.__class__ is ndarray and x.dtype is not narrow and x.dtype in dtypes.NARROW for x in operands):
         return None
+    return run
+
+
+def _of_kernel(kernel: Callable[..., Any], operands: list[Any], params: dict[str, Any]) -> Launch:
+    fixed = [None if x.__class__ is ndarray else (x,) for x in operands]
+
+    def compute(*given: ndarray) -> Any:
+        rest = iter(given)
+        return kernel([next(rest) if each is None else each[0] for each in fixed], params)
+
+    return compute
+
+
+def _of_target_loss(operands: list[Any], values: dict[str, Any], narrow: np.dtype) -> Launch:
+    loss = target_loss(*operands, **values) if operands[0].dtype == narrow else None
+    total = None if loss is None else loss(*operands[:2])
+    round_ = None if total is None else cast_launch(total, narrow)
+    if loss is None or round_ is None:
+        return None
+
+    def run(x: ndarray, target: ndarray) -> Any:
+        total = loss(x, target)
+        return None if total is None else round_(total)
+
+    run.steps = ((loss, (0, 1)), (round_, (2,))), 1  # type: ignore[attr-defined]
     return run
 
 

@@ -30,7 +30,8 @@ def _is_row_major(a: ndarray, chars: str) -> bool:
 def _summing(a: ndarray, shape: tuple[int, ...], rows: int, length: int, **options: Any) -> Launch:
     from ...codegen.rows import few_elements
 
-    if not 0 < length <= few_elements.MOST_TERMS or rows < 1:
+    if not length or rows < 1 or (length > few_elements.MOST_TERMS and options.get("kind", few_elements.PLAIN) != (
+            few_elements.PLAIN)):
         return None
     add, dtype = few_elements.sums(a.dtype, rows, length, **options), a.dtype
     return with_filling(lambda x: add(empty(shape, dtype), x), Filling(add, (NewArray(shape, dtype), 0)))
@@ -38,7 +39,7 @@ def _summing(a: ndarray, shape: tuple[int, ...], rows: int, length: int, **optio
 
 def trace(a: ndarray) -> Launch:
     """The sum of the diagonal."""
-    if not _is_row_major(a, "fd") or a.ndim != 2:
+    if not codegen.available() or a.dtype.char not in "fd" or not a.size or a.ndim != 2 or not a.flags.c_contiguous:
         return None
     return _summing(a, (), 1, min(a.shape), step=a.shape[1] + 1)
 

@@ -31,11 +31,14 @@ _TENSORS, _INTS = frozenset((Tensor, Parameter)), frozenset((int,))
 #: NumPy's number of dtypes that it does not have, and what stands for bfloat16
 _VOID, _BFLOAT16 = np.dtype("V1").num, -1
 
+#: any number of elements
+ANY = 1 << 62
 #: the value of `special` while a call is observed that may take its shortest way
 observing = [0]
 
 
-def repeated(function: Callable[..., Any], records: bool = True, differentiable: bool = True) -> Callable[..., Any]:
+def repeated(function: Callable[..., Any], records: bool = True, differentiable: bool = True,
+             most: int = MOST) -> Callable[..., Any]:
     """A function that applies operators to its arguments, with launches for calls that come again and again.
 
     What it applies may depend on values only where an operator raises.
@@ -43,6 +46,7 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
     Args:
         records: whether calls that are recorded have launches, too; False where the function has a fast path for them.
         differentiable: False where no call is recorded, whatever requires gradients.
+        most: the most elements of a tensor; `ANY` where few may be read of many.
     """
     launches = Launches()
     find = launches.single.get
@@ -81,7 +85,7 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
             kind = x.__class__
             if kind in _TENSORS:
                 a = x._array
-                if a.__class__ is not ndarray or a.size > MOST:
+                if a.__class__ is not ndarray or a.size > most:
                     return function(*args, **kwargs)
                 tensors.append(x)
                 arrays.append(a)
@@ -166,9 +170,9 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
     return call
 
 
-def launched(function: Callable[..., Any], differentiable: bool = True) -> Callable[..., Any]:
+def launched(function: Callable[..., Any], differentiable: bool = True, most: int = MOST) -> Callable[..., Any]:
     """`repeated`, for calls that are not recorded: none of those of a function that is not differentiable."""
-    return repeated(function, records=not differentiable, differentiable=differentiable)
+    return repeated(function, not differentiable, differentiable, most)
 
 
 def repeated_in_place(function: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
@@ -221,4 +225,4 @@ def _prepared(call: Any) -> Any:
     return prepared(call)
 
 
-__all__ = ["launched", "observing", "repeated", "repeated_in_place"]
+__all__ = ["ANY", "launched", "observing", "repeated", "repeated_in_place"]

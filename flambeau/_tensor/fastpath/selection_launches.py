@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import codegen
-from ...backends.compiled import scan_launch, sort_launch, top_k_launch
+from ...backends.compiled import modes_launch, scan_launch, sort_launch, top_k_launch
 from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import wrap_dim
 
@@ -116,6 +116,20 @@ def _median(a: ndarray, dim: int, keepdim: bool = False) -> Launch:
     return _ranked(a, dim, bool(keepdim), (a.shape[-1] - 1) // 2, False) if a.ndim else None
 
 
+def _mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> Launch:
+    if not a.ndim or wrap_dim(dim, a.ndim) != a.ndim - 1:
+        return None
+    find = modes_launch(a)
+    if find is None or not keepdim:
+        return find
+
+    def with_dim(x: ndarray) -> Any:
+        found = find(x)
+        return None if found is None else tuple([each.reshape(*each.shape, 1) for each in found])
+
+    return with_dim
+
+
 def _topk(a: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Launch:
     if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1:
         return None
@@ -196,7 +210,8 @@ def bincount(a: ndarray, weights: Any = None, minlength: Any = 0) -> Any:
 
 #: operator -> maker (array, *parameters) -> the function of an array that gives (values, indices)
 SELECTIONS: dict[str, Callable[..., Launch]] = {
-    "sort": _sort, "sort_stable": _sort_stable, "kthvalue": _kthvalue, "median": _median, "max": _extremum("argmax"),
+    "mode": _mode, "sort": _sort, "sort_stable": _sort_stable, "kthvalue": _kthvalue, "median": _median,
+    "max": _extremum("argmax"),
     "min": _extremum("argmin"), "topk": _topk, "cummax": _running("max"), "cummin": _running("min"),
 }
 

@@ -366,6 +366,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
 linalg_matmul = matmul
 
 
+@repeated
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of vectors of length 3; along the first dimension of that length if `dim` is None.
 

@@ -57,6 +57,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     return apply(REGISTRY["_cdist_forward"], [x1, x2], {"p": float(p)})
 
 
+@repeated
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm distances of all pairs of rows, (N (N - 1) / 2).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
 from ..dispatch.handlers import handlers
 from ..fastpath.levels import beside_handlers
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import ANY, repeated
 from ..linalg.matmul import matmul
 from ..methods.sparse import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -41,7 +42,7 @@ __all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "embedding"
 # ----- embeddings ------------------------------------------------------------------------
 
 
-@repeated
+@partial(repeated, most=ANY)
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:
     """The rows of `weight` at `indices`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -44,7 +45,7 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import ANY, repeated
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..meta import is_meta, lacks_elements
 from ..methods.sparse import implementation as sparse_implementation
@@ -425,7 +426,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
     return _alias_of(self) if result is self else result
 
 
-@repeated
+@partial(repeated, most=ANY)
 def _indexed(x: Tensor, *indices: Tensor | None) -> Tensor:
     """The elements at index tensors, by dimension."""
     return apply(REGISTRY["_index"], [x, *indices])

@@ -11,6 +11,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.out_tensors import write_out
+from ..fastpath.repeated_calls import repeated
 from ..pointwise.complex import conj
 from ..tensor import Tensor
 from .arguments import check_input, check_points, normalization, one_dim, promoted, resized, shape_and_dims
@@ -150,6 +151,7 @@ def _one_dim_c2r(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any
     return _finish(name, "_fft_c2r", input, result, out, True)
 
 
+@repeated
 def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *,
             out: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform over one dimension, Xₖ = Σⱼ xⱼ exp(-2πi jk / n).
@@ -169,6 +171,7 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None
     return _one_dim_c2c("fft", input, n, dim, norm, out, True)
 
 
+@repeated
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *,
              out: Tensor | None = None) -> Tensor:
     """The inverse of `fft.fft`: xⱼ = 1/n Σₖ Xₖ exp(2πi jk / n).
@@ -185,6 +188,7 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
     return _one_dim_c2c("ifft", input, n, dim, norm, out, False)
 
 
+@repeated
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *,
              out: Tensor | None = None) -> Tensor:
     """The first n/2 + 1 elements of `fft.fft` of a real tensor, which determine the others.
@@ -202,6 +206,7 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
     return _one_dim_r2c("rfft", input, n, dim, norm, out, True, True)
 
 
+@repeated
 def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *,
               out: Tensor | None = None) -> Tensor:
     """The inverse of `fft.rfft`: a real tensor of n elements.
@@ -217,6 +222,7 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | No
     return _one_dim_c2r("irfft", input, n, dim, norm, out, False)
 
 
+@repeated
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *,
              out: Tensor | None = None) -> Tensor:
     """The Fourier transform, which is real, of a Hermitian tensor given by its first half.
@@ -250,6 +256,7 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | No
 # ----- several dimensions -----
 
 
+@repeated
 def fft_fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *,
              out: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform over several dimensions.
@@ -275,6 +282,7 @@ def _many_c2c(name: str, input: Tensor, s: Any, dim: Any, norm: Any, out: Any, f
     return _finish("fftn", "_fft_c2c", input, result, out)  # of the inverse, too, as PyTorch says
 
 
+@repeated
 def fft_ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *,
               out: Tensor | None = None) -> Tensor:
     """The inverse of `fft.fftn`.
@@ -291,6 +299,7 @@ def fft_ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = 
     return _many_c2c("ifftn", input, s, dim, norm, out, False)
 
 
+@repeated
 def fft_rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *,
               out: Tensor | None = None) -> Tensor:
     """`fft.fftn` of a real tensor, of whose last transformed dimension only the first half is returned.
@@ -335,6 +344,7 @@ def _half_sizes(name: str, input: Tensor, s: Any, dim: Any) -> tuple[tuple[int, 
     return (*sizes[:-1], last // 2 + 1), dims, last
 
 
+@repeated
 def fft_irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *,
                out: Tensor | None = None) -> Tensor:
     """The inverse of `fft.rfftn`: a real tensor.
@@ -421,6 +431,7 @@ def _ihfftn(input: Tensor, s: Any, dim: Any, norm: Any, out: Any) -> Tensor:
 # ----- two dimensions -----
 
 
+@repeated
 def fft_fft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | None = None, *,
              out: Tensor | None = None) -> Tensor:
     """`fft.fftn` over the last two dimensions.
@@ -433,6 +444,7 @@ def fft_fft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | Non
     return fft_fftn(input, s, dim, norm, out=out)
 
 
+@repeated
 def fft_ifft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | None = None, *,
               out: Tensor | None = None) -> Tensor:
     """`fft.ifftn` over the last two dimensions.
@@ -445,6 +457,7 @@ def fft_ifft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | No
     return fft_ifftn(input, s, dim, norm, out=out)
 
 
+@repeated
 def fft_rfft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | None = None, *,
               out: Tensor | None = None) -> Tensor:
     """`fft.rfftn` over the last two dimensions.
@@ -457,6 +470,7 @@ def fft_rfft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | No
     return _rfftn(input, s, dim, norm, out)
 
 
+@repeated
 def fft_irfft2(input: Tensor, s: Any = None, dim: Any = _LAST_TWO, norm: str | None = None, *,
                out: Tensor | None = None) -> Tensor:
     """`fft.irfftn` over the last two dimensions.

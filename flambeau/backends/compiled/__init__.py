@@ -148,6 +148,24 @@ def sort_rows(rows: Any, back: bool) -> Any:
     return None if module is None else module.sort_rows(rows, back)
 
 
+def distances_of_pairs(x: Any) -> Any:
+    """The distances of rows (`families.row_vectors.distances_of_pairs`)."""
+    module = _module("families.row_vectors")
+    return None if module is None else module.distances_of_pairs(x)
+
+
+def modes_launch(x: Any) -> Any:
+    """The function that finds the most frequent elements of rows (`families.sorting.modes_launch`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.modes_launch(x)
+
+
+def modes_of_rows(x: Any) -> Any:
+    """The most frequent elements of rows and their indices (`families.sorting.modes_of_rows`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.modes_of_rows(x)
+
+
 def sort_launch(rows: Any, descending: bool) -> Any:
     """The function that sorts short rows of small arrays (`families.sorting.sort_launch`)."""
     module = _module("families.sorting")

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import distances_of_pairs
+
 #: elements of differences that are in memory at once: they stay in the second-level cache
 _BLOCK = 2 ** 16
 
@@ -50,6 +52,9 @@ def _euclidean_dist(x: Any, y: Any) -> Any:
 
 def _pdist(x: Any, p: float) -> Any:
     n = x.shape[0]
+    found = distances_of_pairs(x) if p == 2 and x.size * n > _BLOCK else None
+    if found is not None:
+        return found
     rows, columns = np.triu_indices(n, 1)
     return np.ascontiguousarray(_cdist(x, x, p)[rows, columns])
 

@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels.histogram import bincount, histc, searchsorted
 from ...shapes import wrap_dim
-from ..compiled import select_top_k, sort_rows
+from ..compiled import modes_of_rows, select_top_k, sort_rows
 from ..compiled.thresholds import TOP_K
 from .memory import match_layout
 from .reduction import gather_dim
@@ -158,13 +158,18 @@ def _empty_result(x: Any, axis: int, keepdim: bool) -> Any:
     return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
 
 
+#: elements from which modes are found by a kernel in any case
+_MANY = 2048
+
+
 def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     from ...kernels.sorting import mode
 
     axis = _check_nonempty(x, "mode", dim)
     if not x.size:
         return _empty_result(x, axis, keepdim)
-    return _with_keepdim(mode(x, axis), axis, keepdim, x.ndim)
+    found = modes_of_rows(x) if axis == x.ndim - 1 and x.size >= _MANY else None
+    return _with_keepdim(mode(x, axis) if found is None else found, axis, keepdim, x.ndim)
 
 
 def _median_of(ignore_nan: bool) -> Any:

@@ -13,75 +13,61 @@ import numpy as np
 from llvmlite import ir
 
 from ...runtime import entry_points
+from ..llvm import numpy_sums
 from ..llvm.array_function import TYPES, ArrayFunction
 from ..llvm.loop_nests import I8, I32, I64, i64, loop
 from ..llvm.lowering import constant, intrinsic, splat
 
-#: the most terms of a sum: NumPy divides longer ones
-MOST_TERMS = 128
+#: the most terms of a sum that NumPy does not divide
+MOST_TERMS = numpy_sums.MOST_TERMS
 #: what is summed
 PLAIN, SQUARES, MAGNITUDES = "plain", "squares", "magnitudes"
 #: words of a block: rows, terms of each, the elements from one term to the next, and from one row to the next
 _ROWS, _LENGTH, _STEP, _ROW_STEP, _WORDS = range(5)
-_TOGETHER = 8
 
 
-def _generate_sums(name: str, char: str, kind: str, root: bool, strided: bool) -> str:
+def _generate_sums(name: str, char: str, kind: str, root: bool, strided: bool, many: bool) -> str:
     """The function `(result, array)`: the result.
 
     Args:
         kind: what is summed.
         root: whether the result is the square root.
         strided: whether the step between terms is not 1.
+        many: whether there are more than `MOST_TERMS` terms, which are plain.
     """
     f, type_ = ArrayFunction(name, _WORDS, 2, 0), TYPES[char]
     b, (out, x) = f.b, f.data
-    vector = ir.VectorType(type_, _TOGETHER)
+    vector = ir.VectorType(type_, numpy_sums.TOGETHER)
     length, step = f.word(_LENGTH), f.word(_STEP)
-    total, totals = f.variable(type_, ir.Constant(type_, 0.0)), f.variable(vector, constant(0, vector))
+    few, any_terms = numpy_sums.few_terms(f, type_), numpy_sums.any_terms(f.module, type_) if many else None
 
     def term(value: Any) -> Any:
         if kind == SQUARES:
             return b.fmul(value, value)
         return intrinsic(b, "fabs", value.type, [value]) if kind == MAGNITUDES else value
 
-    def at_index(start: Any, index: Any) -> Any:
-        return b.gep(x, [b.add(start, b.mul(index, step) if strided else index)], source_etype=type_)
-
-    def one(start: Any, index: Any) -> Any:
-        return term(b.load(at_index(start, index), typ=type_, align=1))
-
-    def several(start: Any, index: Any) -> Any:
-        if not strided:
-            return term(b.load(at_index(start, index), typ=vector, align=1))
-        values = ir.Constant(vector, ir.Undefined)
-        for lane in range(_TOGETHER):
-            value = b.load(at_index(start, b.add(index, i64(lane))), typ=type_, align=1)
-            values = b.insert_element(values, value, ir.Constant(I32, lane))
-        return term(values)
-
-    def add_rest(start: Any, first: Any) -> None:
-        with loop(b, first, length) as i:
-            b.store(b.fadd(b.load(total, typ=type_), one(start, i)), total)
-
-    whole = b.and_(length, i64(-_TOGETHER))
     with loop(b, i64(0), f.word(_ROWS)) as number:
         start = b.mul(number, f.word(_ROW_STEP))
-        with b.if_else(b.icmp_signed(">=", length, i64(_TOGETHER))) as (many, few):
-            with many:
-                b.store(several(start, i64(0)), totals)
-                with loop(b, i64(_TOGETHER), whole, _TOGETHER) as i:
-                    b.store(b.fadd(b.load(totals, typ=vector), several(start, i)), totals)
-                sums = b.load(totals, typ=vector)
-                lanes = [b.extract_element(sums, ir.Constant(I32, lane)) for lane in range(_TOGETHER)]
-                while len(lanes) > 1:
-                    lanes = [b.fadd(lanes[i], lanes[i + 1]) for i in range(0, len(lanes), 2)]
-                b.store(lanes[0], total)
-                add_rest(start, whole)
-            with few:
-                b.store(one(start, i64(0)), total)
-                add_rest(start, i64(1))
-        result = b.fadd(ir.Constant(type_, 0.0), b.load(total, typ=type_))  # NumPy begins with 0
+
+        def at_index(index: Any, start: Any = start) -> Any:
+            return b.gep(x, [b.add(start, b.mul(index, step) if strided else index)], source_etype=type_)
+
+        def one(index: Any, at_index: Any = at_index) -> Any:
+            return term(b.load(at_index(index), typ=type_, align=1))
+
+        def several(index: Any, at_index: Any = at_index, one: Any = one) -> Any:
+            if not strided:
+                return term(b.load(at_index(index), typ=vector, align=1))
+            values = ir.Constant(vector, ir.Undefined)
+            for lane in range(numpy_sums.TOGETHER):
+                values = b.insert_element(values, one(b.add(index, i64(lane))), ir.Constant(I32, lane))
+            return values
+
+        if any_terms is None:
+            result = few(length, one, several)
+        else:
+            total = b.call(any_terms, [at_index(i64(0)), length, step])
+            result = b.fadd(ir.Constant(type_, 0.0), total)
         if root:
             result = intrinsic(b, "sqrt", type_, [result])
         b.store(result, b.gep(out, [number], source_etype=type_), align=1)
@@ -151,9 +137,10 @@ def _generate_count(name: str, char: str) -> str:
 
 
 @cache
-def _sums_maker(char: str, kind: str, root: bool, strided: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
-    name = f"few_{kind}_{char}{'_root' * root}{'_strided' * strided}"
-    return entry_points.builtin_function_maker(name, _generate_sums(name, char, kind, root, strided))
+def _sums_maker(char: str, kind: str, root: bool, strided: bool,
+                many: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
+    name = f"{'many' if many else 'few'}_{kind}_{char}{'_root' * root}{'_strided' * strided}"
+    return entry_points.builtin_function_maker(name, _generate_sums(name, char, kind, root, strided, many))
 
 
 @cache
@@ -173,13 +160,13 @@ def sums(dtype: np.dtype, rows: int, length: int, step: int = 1, row_step: int =
     """The built-in function `(result, array)`: the sum of each row of an array of float32 or float64.
 
     Args:
-        length: the terms of a row, at most `MOST_TERMS`.
+        length: the terms of a row, at most `MOST_TERMS` unless they are plain.
         step, row_step: the elements from one term to the next, and from one row to the next.
         kind: what is summed.
         root: whether the result is the square root.
     """
     block = np.array([rows, length, step, row_step, *entry_points.block_fields()], np.int64)
-    return _sums_maker(dtype.char, kind, root, step != 1)(block)
+    return _sums_maker(dtype.char, kind, root, step != 1, length > MOST_TERMS)(block)
 
 
 def extremum(dtype: np.dtype, count: int, largest: bool) -> Callable[..., Any]:

@@ -187,6 +187,11 @@ def _library() -> compilation.Library:
     return compilation.load("introsort", ("introsort_partition", "introsort_insert"), lambda: _IR, "few")
 
 
+def address(name: str) -> int:
+    """The address of `introsort_partition` or `introsort_insert`, for generated code."""
+    return _library().address(name)
+
+
 @cache
 def partition() -> Any:
     """`partition(keys, places, count, limit, least, stack, left, capacity)`: the number of segments left, or -1.
@@ -204,4 +209,4 @@ def insert() -> Any:
     return _library().function("introsort_insert", None, _POINTER, _POINTER, _INTEGER)
 
 
-__all__ = ["insert", "partition"]
+__all__ = ["address", "insert", "partition"]

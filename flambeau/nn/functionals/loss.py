@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from typing import Any, SupportsFloat
 
 from ..._tensor import Tensor, no_grad
@@ -12,7 +13,7 @@ from ..._tensor.argument_errors.parsed_calls import parsed_as
 from ..._tensor.argument_errors.seen_classes import SeenClasses
 from ..._tensor.argument_errors.type_names import type_name
 from ..._tensor.dispatch.apply import apply
-from ..._tensor.fastpath.repeated_calls import launched, repeated
+from ..._tensor.fastpath.repeated_calls import ANY, launched, repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import bool_, can_cast, promote_types
 from ...dtypes import dtype as dtype_type
@@ -159,7 +160,7 @@ def _weighted_reduction(loss: Tensor, weight: Tensor, input: Tensor, reduction: 
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
-@launched
+@partial(launched, most=ANY)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood: -weight[t] · input[t].

@@ -76,6 +76,31 @@ def sort_rows(rows: ndarray, descending: bool) -> tuple[ndarray, ndarray, ndarra
     return values.reshape(rows.shape), indices.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
 
 
+def modes_launch(rows: ndarray) -> Callable[[ndarray], tuple[ndarray, ndarray] | None] | None:
+    """The function of row-major arrays of this layout, (..., n), that gives the most frequent element of each row, the
+    smallest of several, and its index in PyTorch's order of equal elements; None where there is NaN."""
+    if rows.dtype.char not in "fdl" or not rows.size or not rows.ndim or not rows.flags.c_contiguous:
+        return None
+    from ....codegen.sorting import modes
+
+    length, dtype = rows.shape[-1], rows.dtype
+    find = modes.function(dtype, rows.size // length, length)
+    shape, words = rows.shape[:-1], modes.stack_words(length)
+
+    def pick(x: ndarray) -> tuple[ndarray, ndarray] | None:
+        values, indices = np.empty(shape, dtype), np.empty(shape, _INT64)
+        scratch = (np.empty(length, _INT64), np.empty(length, _INT64), np.empty(words, _INT64))
+        return None if find(None, values, indices, *scratch, x) is None else (values, indices)
+
+    return pick
+
+
+def modes_of_rows(rows: ndarray) -> tuple[ndarray, ndarray] | None:
+    """`modes_launch`, at once; None where it has none."""
+    find = modes_launch(np.ascontiguousarray(rows))
+    return None if find is None else find(np.ascontiguousarray(rows))
+
+
 def top_k_launch(rows: ndarray, count: int, largest: bool) -> Callable[[ndarray], tuple[ndarray, ...]] | None:
     """`select_top_k` of row-major arrays of this layout: elements, indices, which rows have ties (uint8)."""
     n, dtype = rows.shape[-1], rows.dtype
@@ -130,4 +155,5 @@ def insert(keys: ndarray, places: ndarray) -> None:
 ties.PARTITIONS.append(partition)
 ties.INSERTIONS.append(insert)
 
-__all__ = ["insert", "partition", "select_top_k", "sort_launch", "sort_rows", "top_k_launch"]
+__all__ = ["insert", "modes_launch", "modes_of_rows", "partition", "select_top_k", "sort_launch", "sort_rows",
+           "top_k_launch"]
