@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..llvm.vectors import SINGLE, Integer, Real, declared, host_has_scalef, to_float32
+from ..llvm.vectors import SINGLE, Integer, Real, VectorContext, declared, host_has_scalef, to_float32
 
 Value = Any  # ir.Value: llvmlite has no type annotations
 
@@ -58,11 +58,16 @@ def power_of_two(n: Integer) -> Real:
     return ((n + format_.bias) << format_.mantissa).as_real()
 
 
+def has_scalef(context: VectorContext) -> bool:
+    """Whether `ldexp` is AVX-512's instruction, for which n may be any integer."""
+    return context.precision != "widened" and context.lanes * context.format.bits == 512 and host_has_scalef()
+
+
 def ldexp(p: Real, n: Integer) -> Real:
     """p 2^n with one rounding, subnormal results included; |n| may be twice the exponent range."""
     if p.context.precision == "widened":  # all float32 results are normal doubles
         return p * power_of_two(n)
-    if p.context.lanes * p.context.format.bits == 512 and host_has_scalef():
+    if has_scalef(p.context):
         return _scalef(p, n)
     half = n >> 1
     return p * power_of_two(half) * power_of_two(n - half)

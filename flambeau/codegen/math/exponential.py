@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..llvm.vectors import Integer, Real, clamp_max, clamp_min, where
-from .building_blocks import fma, ldexp, polynomial, power_of_two, round_to_integer
+from .building_blocks import fma, has_scalef, ldexp, polynomial, power_of_two, round_to_integer
 
 LOG2_E = math.log2(math.e)
 
@@ -44,7 +44,11 @@ def exp(x: Real) -> Real:
     has an underflow in every vector.
     """
     is_zero = x < x.context.format.exp_low
-    p, n = exp_parts(where(is_zero, 0.0, clamp_max(x, x.context.format.exp_high)))
+    bounded = clamp_max(x, x.context.format.exp_high)
+    if has_scalef(x.context):  # which needs no bound below; the addition that gives p sets it to zero by its mask
+        p, n = exp_parts(bounded)
+        return ldexp(where(is_zero, 0.0, p), n)
+    p, n = exp_parts(where(is_zero, 0.0, bounded))
     return where(is_zero, 0.0, ldexp(p, n))
 
 
