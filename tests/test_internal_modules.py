@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
+import pathlib
 import textwrap
+from collections import OrderedDict
 from typing import Any
 
 import pytest
+
+import flambeau
 
 PROGRAMS = {
     "logging tensor": """
@@ -120,3 +125,59 @@ def test_hints_are_those_of_the_tracer() -> None:
 
     assert decorators.disable is torch._dynamo.disable
     assert decorators.mark_dynamic is torch._dynamo.mark_dynamic
+
+
+def test_the_unpickler_of_weights_has_pytorchs_module():
+    torch = pytest.importorskip("torch")
+    import io
+    import pickle
+
+    ours, theirs = (importlib.import_module(f"{name}._weights_only_unpickler") for name in ("flambeau", "torch"))
+    data = pickle.dumps({"a": [1, 2.5, "x"], "b": OrderedDict(c=complex(1, 2))}, protocol=2)
+    assert ours.load(io.BytesIO(data)) == theirs.load(io.BytesIO(data))
+    assert ours.get_globals_in_pkl(io.BytesIO(data)) == theirs.get_globals_in_pkl(io.BytesIO(data))
+    assert {"torch.Size", "collections.OrderedDict"} <= set(ours._get_allowed_globals()) & set(
+        theirs._get_allowed_globals())
+    refused = pickle.dumps(pathlib.Path, protocol=2)
+    for module, library in ((ours, flambeau), (theirs, torch)):
+        with pytest.raises(pickle.UnpicklingError, match="Path"):
+            module.load(io.BytesIO(refused))
+        with module._safe_globals([pathlib.Path]):
+            assert pathlib.Path in library.serialization.get_safe_globals()
+            assert "pathlib.Path" in module._get_user_allowed_globals()
+            assert module.load(io.BytesIO(refused)) is pathlib.Path
+
+
+def test_what_a_companys_builds_replace_has_its_defaults(tmp_path):
+    pytest.importorskip("torch")
+    ours, theirs = (importlib.import_module(f"{name}._utils_internal") for name in ("flambeau", "torch"))
+    for module in (ours, theirs):
+        assert module.justknobs_check("pytorch/anything", default=False) is False
+        assert module.justknobs_getval_int("pytorch/anything") == 0
+        assert module.get_file_path_2("a", "b") == os.path.join("a", "b")
+        assert module.get_writable_path(str(tmp_path)) == str(tmp_path)
+        assert module.signpost_event("a", "b", {}) is None
+        assert os.path.isdir(os.path.join(module.torch_parent, module.__name__.partition(".")[0]))
+        with pytest.raises(NotImplementedError, match="you may need to import the 'nowhere' Python module"):
+            module.throw_abstract_impl_not_imported_error("a::b", "nowhere", "")
+
+
+def test_private_names_that_packages_use():
+    pytest.importorskip("torch")
+    parametrize, parametrizations = (importlib.import_module(f"flambeau.nn.utils.{name}") for name in (
+        "parametrize", "parametrizations"))
+    layer = parametrizations.weight_norm(flambeau.nn.Linear(2, 2))
+    parametrize._cache_enabled += 1  # as bitsandbytes' hooks do
+    try:
+        assert layer.weight is layer.weight
+    finally:
+        parametrize._cache_enabled -= 1
+        parametrize._cache = {}
+    assert layer.weight is not layer.weight
+    ours, theirs = (importlib.import_module(f"{name}.nn.modules.module") for name in ("flambeau", "torch"))
+    for text in ("a", "a\nb\n c"):
+        assert ours._addindent(text, 3) == theirs._addindent(text, 3)
+    exceptions = [importlib.import_module(f"{name}._dynamo.exc") for name in ("flambeau", "torch")]
+    for each in exceptions:
+        assert issubclass(each.TensorifyScalarRestartAnalysis, each.RestartAnalysis)
+    assert flambeau._tensor._rebuild_from_type_v2(lambda: flambeau.ones(2), flambeau.Tensor, (), {"mark": 1}).mark == 1

@@ -56,6 +56,14 @@ def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
     return make_wrapper_subclass(*args, **kwargs)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_rebuild_from_type_v2":  # pickles name them here, as PyTorch's do
+        from .memory import pickling
+
+        return getattr(pickling, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 handlers.register_late(("apply_batched", "write_batched"), _load_batching)
 handlers.register_late(("dispatch", "dispatched_write", "copy_before_write", "save_written"), _load_dispatch)
 layer.register_late(("is_batched", "batched_gradients", "vmap_cotangents", "has_tangents"), _load_batching)

@@ -60,6 +60,18 @@ class SkipFrame(TorchDynamoException):
     """A backend asks that a function is not compiled."""
 
 
+class RestartAnalysis(TorchDynamoException):
+    """A trace is to begin again, which PyTorch's tracer asks for; nothing raises it here."""
+
+    def __init__(self, *args: Any, restart_reason: str | None = None) -> None:
+        super().__init__(*args)
+        self.restart_reason = restart_reason
+
+
+class TensorifyScalarRestartAnalysis(RestartAnalysis):
+    """A trace is to begin again with numbers as tensors; nothing raises it here."""
+
+
 class ResetRequired(TorchDynamoException):
     """Two calls of `compile` have different backends, and `reset` was not called in between."""
 
@@ -138,6 +150,6 @@ class ConstraintViolationError(RuntimeError):
 
 
 __all__ = ["BackendCompilerFailed", "CondOpArgsMismatchError", "ConstraintViolationError", "FailOnRecompileLimitHit",
-           "InternalTorchDynamoError", "InvalidBackend", "RecompileError", "ResetRequired", "SkipFrame",
-           "TorchDynamoException", "TorchRuntimeError", "UncapturedHigherOrderOpError", "Unsupported", "UserError",
-           "UserErrorType"]
+           "InternalTorchDynamoError", "InvalidBackend", "RecompileError", "ResetRequired", "RestartAnalysis",
+           "SkipFrame", "TensorifyScalarRestartAnalysis", "TorchDynamoException", "TorchRuntimeError",
+           "UncapturedHigherOrderOpError", "Unsupported", "UserError", "UserErrorType"]

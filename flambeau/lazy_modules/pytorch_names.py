@@ -30,7 +30,8 @@ ALIASES = {
     "_guards": "_subclasses.guards", "_logging": "environment.logging",
     "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
     "_tensor_str": "_tensor.printing", "_utils": "environment.shared_functions",
-    "_vmap_internals": "func.legacy_vmap",
+    "_vmap_internals": "func.legacy_vmap", "_utils_internal": "environment.company_builds",
+    "_weights_only_unpickler": "serialization.unpickler_names",
     "quasirandom": "_tensor.creation.sobol",
     "return_types": "_tensor.return_types",
 }

@@ -90,3 +90,36 @@ def test_groups_of_scaled_matrices_are_refused():
     with pytest.raises(NotImplementedError, match="_scaled_grouped_mm_v2"):
         F.scaled_grouped_mm(flambeau.ones(2, 2), flambeau.ones(2, 2), flambeau.ones(1), F.ScalingType.TensorWise,
                             flambeau.ones(1), F.ScalingType.TensorWise)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_private_names_with_positional_arguments(dtype):
+    results = []
+    for m in (torch, flambeau):
+        a, b = numbers(m, 6, 16).to(getattr(m, dtype)), numbers(m, 2, 16, 8, seed=1).to(getattr(m, dtype))
+        offs = m.tensor([2, 6], dtype=m.int32)
+        results.append([m._grouped_mm(a, b, offs).float().numpy(), m.ops.aten._grouped_mm(a, b, offs).float().numpy()])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-2, atol=1e-2)
+
+
+PRIVATE_SCALED = {
+    "tensor": lambda m, a, b: m._scaled_mm(a, b, m.tensor(0.5), m.tensor(2.0), out_dtype=m.bfloat16),
+    "no dtype": lambda m, a, b: m._scaled_mm(a, b, m.tensor(0.5), m.tensor(2.0)).float(),
+    "rows": lambda m, a, b: m._scaled_mm(a, b, numbers(m, 16, 1).abs(), numbers(m, 1, 16).abs(), out_dtype=m.float32),
+    "bias": lambda m, a, b: m._scaled_mm(a, b, m.tensor(0.5), m.tensor(2.0), m.ones(16), None, m.float32),
+    "vector": lambda m, a, b: m._scaled_mm(a[0], b, m.tensor(0.5), m.tensor(2.0)),
+    "shapes": lambda m, a, b: m._scaled_mm(a, b.t(), m.tensor(0.5), m.tensor(2.0)),
+    "scales": lambda m, a, b: m._scaled_mm(a, b, m.tensor(0.5).double(), m.tensor(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE_SCALED)
+def test_scaled_mm_by_its_private_name(name):
+    def run(m, F):
+        a, b = numbers(m, 16, 32).to(m.float8_e4m3fn), numbers(m, 16, 32, seed=1).to(m.float8_e4m3fn).t()
+        return PRIVATE_SCALED[name](m, a, b)
+
+    expected, found = outcome(run, torch), outcome(run, flambeau)
+    assert expected[:2] == found[:2]
+    if len(expected) == 3:
+        np.testing.assert_allclose(found[2], expected[2], rtol=6e-2, atol=6e-2)

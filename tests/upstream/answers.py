@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -116,9 +115,6 @@ def install_answers() -> None:
     propagation.ShardingPropagator = SimpleNamespace(_fake_mode_lock=contextlib.nullcontext())  # replaced for threads
     sys.modules[propagation.__name__] = propagation
     torch = importlib.import_module("torch")
-    paths: Any = PlaceholderModule("torch._utils_internal", internal=True)
-    paths.get_file_path_2 = os.path.join
-    sys.modules[paths.__name__] = paths
     inductor: Any = importlib.import_module("torch._inductor")
     inductor.metrics = PlaceholderModule("torch._inductor.metrics", internal=True)  # tests reset its counters
     inductor.metrics.reset = _nothing

@@ -164,6 +164,27 @@ def scaled_mm(mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, s
     return out.to(mat_a.dtype if output_dtype is None else output_dtype)
 
 
+def _grouped_mm(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+                out_dtype: Any = None) -> Tensor:
+    """`torch._grouped_mm`: `grouped_mm` with positional arguments."""
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+def _scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+               scale_result: Tensor | None = None, out_dtype: Any = None, use_fast_accum: bool = False) -> Tensor:
+    """`torch._scaled_mm`: `scaled_mm` whose scaling follows from the scales' sizes; a scale for the result is unused.
+
+    Raises:
+        ValueError: the scales are neither one number each nor a column and a row.
+    """
+    one = scale_a.numel() == scale_b.numel() == 1
+    recipe = ScalingType.TensorWise if one else ScalingType.RowWise
+    for name, matrix in (("mat1", self), ("mat2", mat2)):
+        if matrix.dim() != 2:
+            raise RuntimeError(f"{name} must be a matrix")
+    return scaled_mm(self, mat2, scale_a, recipe, scale_b, recipe, bias=bias, output_dtype=out_dtype)
+
+
 def scaled_grouped_mm(mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any,
                       scale_recipe_b: Any, swizzle_a: Any = None, swizzle_b: Any = None, bias: Tensor | None = None,
                       offs: Tensor | None = None, output_dtype: Any = dtypes.bfloat16,

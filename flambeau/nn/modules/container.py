@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ...modes import module_changes
 from .layers.parameter_containers import ParameterDict, ParameterList, checked_pairs
-from .module import Module, _indent
+from .module import Module, _addindent
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -253,7 +253,7 @@ class ModuleList(_IndexedModules):
         lines = []
         for first, last, text in groups:
             entry = f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-            lines.append("\n  " + _indent(entry))
+            lines.append("\n  " + _addindent(entry, 2))
         return f"{self._get_name()}({''.join(lines)}\n)"
 
 

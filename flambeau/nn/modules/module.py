@@ -575,7 +575,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
+        children = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({extra})"
         if not lines and not children:
@@ -583,9 +583,9 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
-def _indent(text: str) -> str:
-    """`text` with all lines but the first indented by two spaces."""
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:
+    """A text with all lines but the first indented."""
+    return s_.replace("\n", "\n" + " " * numSpaces)
 
 
 def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers: dict[str, Any] | None) -> None:

@@ -19,8 +19,8 @@ from ..parameter import Parameter
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
            "transfer_parametrizations_and_params", "type_before_parametrizations"]
 
-#: [how many `cached` contexts are open]
-_cache_levels = [0]
+#: how many `cached` contexts are open; bitsandbytes counts, and empties the cache, under these names, too
+_cache_enabled = 0
 #: (id of a module, tensor name) -> its value, while a `cached` context is open
 _cache: dict[tuple[int, str], Tensor] = {}
 
@@ -36,12 +36,13 @@ def cached() -> Iterator[None]:
     ...     layer.weight is layer.weight
     True
     """
-    _cache_levels[0] += 1
+    global _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _cache_levels[0] -= 1
-        if not _cache_levels[0]:
+        _cache_enabled -= 1
+        if not _cache_enabled:
             _cache.clear()
 
 
@@ -214,7 +215,7 @@ def _add_property(module: Module, tensor_name: str) -> None:
 
     def get(self: Any) -> Tensor:
         parametrization = self.parametrizations[tensor_name]
-        if not _cache_levels[0]:
+        if not _cache_enabled:
             return parametrization()
         if key not in _cache:
             _cache[key] = parametrization()
