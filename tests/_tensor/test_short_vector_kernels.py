@@ -190,3 +190,39 @@ def test_numbers_beside_16_bits_have_float32():
                                 for value in np.linspace(0.1, 3, 40).tolist()]
                                for lib in (torch, oracle) for operator in (getattr(lib.ops.aten, name).Scalar,))
             assert found == expected
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64])
+@pytest.mark.parametrize("tests", [1, 10, 64, 65])
+def test_membership(dtype, tests):
+    def make(generator):
+        return (torch.from_numpy(generator.integers(-9, 9, (5, 7))).to(dtype),
+                torch.from_numpy(generator.integers(-9, 9, tests)).to(dtype))
+
+    _check(lambda x, y: (torch.isin(x, y), torch.isin(x, y, invert=True), torch.isin(x, 3),
+                         torch.isin(x, y.int())), make)
+    if dtype.is_floating_point:
+        x = torch.tensor([float("nan"), -0.0, 1.0], dtype=dtype)
+        for _ in range(MANY):
+            assert torch.isin(x, torch.tensor([float("nan"), 0.0], dtype=dtype)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(1,), (4, 4), (20, 25), (30, 30), (3, 4, 5)])
+def test_medians(dtype, shape):
+    _check(lambda x: (x.median(), *x.median(0), *x.median(0, keepdim=True), *x.kthvalue(1, 0)),
+           _only(_normal(*shape, dtype=dtype)))
+    x = _normal(*shape, dtype=dtype)(np.random.default_rng(0))
+    for _ in range(MANY):
+        x.median()
+    x.view(-1)[0] = float("nan")
+    assert x.median().isnan() and (x.view(-1).shape == (1,) or not x.view(-1)[1:].median().isnan())
+
+
+def _only(make):
+    return lambda generator: (make(generator),)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64])
+def test_kronecker_products(dtype):
+    _check(torch.kron, lambda generator: [(4 * _normal(2, 3)(generator)).to(dtype) for _ in range(2)])

@@ -27,7 +27,7 @@ from .fourier_launches import MAKERS as FOURIER_MAKERS
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
 from .reduction_launches import by_kernel, count_nonzero, extremum_of_all, trace, vector_norm
-from .selection_launches import SELECTIONS, bincount, searchsorted
+from .selection_launches import SELECTIONS, bincount, isin, median_of_all, searchsorted
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
@@ -492,7 +492,7 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "bincount": bincount, "dot": _product_with_vector, "mv": _product_with_vector,
     "_grid_sampler_2d": _grid_sample, "_grid_sampler_3d": _grid_sample,
     **dict.fromkeys(("_upsample_linear1d", "_upsample_bilinear2d", "_upsample_trilinear3d"), _resample),
-    "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"],
+    "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"], "isin": isin, "median": median_of_all,
 }
 
 _FILLING: dict[str, Callable[..., Launch]] = {"_max_pool2d": _max_pool_filling, "_max_pool3d": _max_pool_filling}

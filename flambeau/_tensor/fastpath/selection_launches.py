@@ -19,7 +19,7 @@ from ...shapes import wrap_dim
 
 ndarray = np.ndarray
 empty = np.empty
-LONG = np.dtype(np.int64)
+LONG, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def _any(flags: ndarray) -> bool:
@@ -30,6 +30,10 @@ def _any(flags: ndarray) -> bool:
 Launch = Callable[[ndarray], Any] | None
 #: rows up to this length are sorted by insertion in PyTorch, which keeps the order of equal elements
 _INSERTION = 16
+#: the most elements of rows in which ranks are counted, and of an array of one row
+_LONGEST, _LONGEST_OF_ALL = 128, 512
+#: the most elements that each of others is compared with
+_TESTS = 64
 #: the most counts of `bincount`, and the most elements that are counted for a rank
 _COUNTS, _FEW = 4096, 4096
 
@@ -62,13 +66,16 @@ def _sort_stable(a: ndarray, stable: Any, dim: int = -1, descending: bool = Fals
 
 
 def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool) -> Launch:
-    """The element of a rank along the last dimension.
+    """The element of a rank along a dimension.
 
     Args:
         any_of_equals: whether the first of equal elements is not chosen.
     """
-    if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1 or not 0 <= rank < a.shape[-1]:
+    if not _is_row_major(a) or not 0 <= rank < a.shape[dim]:
         return None
+    axis = wrap_dim(dim, a.ndim)
+    if axis != a.ndim - 1:
+        return _along(a, axis, keepdim, lambda rows: _ranked(rows, -1, False, rank, any_of_equals))
     counting = _by_counting(a, keepdim, rank, any_of_equals)
     if counting is not None:
         return counting
@@ -89,14 +96,31 @@ def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool)
     return pick
 
 
-def _by_counting(a: ndarray, keepdim: bool, rank: int, unique: bool) -> Launch:
-    """`_ranked` of few elements in short rows; `unique`: None where there is an equal element."""
+def _along(a: ndarray, axis: int, keepdim: bool, make: Callable[[ndarray], Launch]) -> Launch:
+    """The launch of rows, of another dimension.
+
+    Args:
+        make: gives that of rows, without the dimension.
+    """
+    find = make(np.moveaxis(a, axis, -1).copy())
+    if find is None:
+        return None
+
+    def pick(x: ndarray) -> Any:
+        found = find(np.moveaxis(x, axis, -1).copy())
+        return found if found is None or not keepdim else tuple([np.expand_dims(each, axis) for each in found])
+
+    return pick
+
+
+def _by_counting(a: ndarray, keepdim: bool, rank: int, unique: bool, most: int = _LONGEST) -> Launch:
+    """`_ranked` of few elements in rows of at most `most`; `unique`: None where there is an equal element."""
     if not codegen.available() or a.dtype.char not in "fd" or a.size > _FEW:
         return None
     from ...codegen.sorting import ranks
 
     length = a.shape[-1]
-    if length > ranks.MOST:
+    if length > most:
         return None
     find = ranks.function(a.dtype, a.size // length, length, rank, unique)
     shape, dtype = (*a.shape[:-1], 1) if keepdim else a.shape[:-1], a.dtype
@@ -108,17 +132,48 @@ def _by_counting(a: ndarray, keepdim: bool, rank: int, unique: bool) -> Launch:
     return pick
 
 
+def median_of_all(a: ndarray) -> Launch:
+    """The lower median of all elements."""
+    if not a.ndim or not a.flags.c_contiguous:
+        return None
+    find = _by_counting(a.reshape(1, -1), False, (a.size - 1) // 2, False, _LONGEST_OF_ALL) if a.size else None
+    if find is None:
+        return None
+
+    def pick(x: ndarray) -> Any:
+        found = find(x)
+        return None if found is None else found[0].reshape(())
+
+    return pick
+
+
+def isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """The function of elements and tests of one dtype, of which each is compared with each."""
+    if elements.__class__ is not ndarray or tests.__class__ is not ndarray or elements.dtype is not tests.dtype or (
+            elements.dtype.char not in "fdl" or not elements.size or not 0 < tests.size <= _TESTS) or not (
+            codegen.available() and elements.flags.c_contiguous and tests.flags.c_contiguous):
+        return None
+    from ...codegen.indexing import searching
+
+    search, shape = searching.membership(elements.dtype, elements.size, tests.size, bool(invert)), elements.shape
+    return with_filling(lambda x, tests: search(empty(shape, BOOL), x, tests),
+                        Filling(search, (NewArray(shape, BOOL), 0, 1)))
+
+
 def _kthvalue(a: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Launch:
     return _ranked(a, dim, bool(keepdim), k - 1, True)
 
 
 def _median(a: ndarray, dim: int, keepdim: bool = False) -> Launch:
-    return _ranked(a, dim, bool(keepdim), (a.shape[-1] - 1) // 2, False) if a.ndim else None
+    return _ranked(a, dim, bool(keepdim), (a.shape[dim] - 1) // 2, False) if a.ndim else None
 
 
 def _mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> Launch:
-    if not a.ndim or wrap_dim(dim, a.ndim) != a.ndim - 1:
+    if not a.ndim:
         return None
+    axis = wrap_dim(dim, a.ndim)
+    if axis != a.ndim - 1:
+        return _along(a, axis, keepdim, modes_launch)
     find = modes_launch(a)
     if find is None or not keepdim:
         return find
@@ -215,4 +270,4 @@ SELECTIONS: dict[str, Callable[..., Launch]] = {
     "min": _extremum("argmin"), "topk": _topk, "cummax": _running("max"), "cummin": _running("min"),
 }
 
-__all__ = ["SELECTIONS", "bincount", "searchsorted"]
+__all__ = ["SELECTIONS", "bincount", "isin", "median_of_all", "searchsorted"]

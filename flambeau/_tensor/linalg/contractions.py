@@ -151,6 +151,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
                                  "tensor with dtype {out}")
 
 
+@repeated
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of `input` times all of `other`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def _median(name: str) -> Any:
     return call
 
 
-median = _median("median")
+median = launched(_median("median"))
 nanmedian = _median("nanmedian")
 
 
@@ -244,6 +245,7 @@ _ISIN = (("Tensor elements", "Tensor test_elements"), ("Number element", "Tensor
          ("Tensor elements", "Number test_element"))
 
 
+@partial(launched, differentiable=False)
 def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
          out: Any = None, element: Any = None, test_element: Any = None) -> Any:
     """Whether each element is among the test elements; one of the two may be a scalar.

@@ -1,4 +1,4 @@
-"""Searches and counts of few numbers in one call: `searchsorted` and `bincount`."""
+"""Searches and counts of few numbers in one call: `searchsorted`, `isin` and `bincount`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ...runtime import entry_points
 from ..llvm.array_function import TYPES, ArrayFunction
-from ..llvm.loop_nests import I64, i64, larger, loop, word
+from ..llvm.loop_nests import I8, I64, i64, larger, loop, word
+from ..llvm.lowering import constant, splat
 
 #: words of a block: how many numbers there are, and boundaries or counts; the least number of counts
 _COUNT, _LENGTH, _LEAST, _WORDS = range(4)
@@ -82,6 +84,43 @@ def _generate_count(name: str) -> str:
     return str(f.module)
 
 
+def _generate_membership(name: str, char: str, invert: bool) -> str:
+    """The function `(result, elements, tests)`: the result."""
+    f = ArrayFunction(name, _WORDS, 3, 0)
+    b, (out, elements, tests), type_, lanes = f.b, f.data, TYPES[char], 8
+    vector, masks = ir.VectorType(type_, lanes), ir.VectorType(I8, lanes)
+    count, length = f.word(_COUNT), f.word(_LENGTH)
+    whole = b.and_(count, i64(-lanes))
+    found, founds = f.variable(I8, ir.Constant(I8, 0)), f.variable(masks, constant(0, masks))
+
+    def search(start: Any, what: Any, memory: Any, mask: Any) -> None:
+        values = b.load(b.gep(elements, [start], source_etype=type_), typ=what, align=1)
+        b.store(constant(0, mask) if mask is masks else ir.Constant(I8, 0), memory)
+        with loop(b, i64(0), length) as j:
+            test = b.load(b.gep(tests, [j], source_etype=type_), typ=type_, align=1)
+            test = splat(b, test, lanes) if mask is masks else test
+            same = b.icmp_signed("==", values, test) if char == "l" else b.fcmp_ordered("==", values, test)
+            b.store(b.or_(b.load(memory, typ=mask), b.zext(same, mask)), memory)
+        result = b.load(memory, typ=mask)
+        if invert:
+            one = ir.Constant(I8, 1)
+            result = b.xor(result, splat(b, one, lanes) if mask is masks else one)
+        b.store(result, b.gep(out, [start], source_etype=I8), align=1)
+
+    with loop(b, i64(0), whole, lanes) as i:
+        search(i, vector, founds, masks)
+    with loop(b, whole, count) as i:
+        search(i, type_, found, I8)
+    f.leave(0)
+    return str(f.module)
+
+
+@cache
+def _membership_maker(char: str, invert: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
+    name = f"membership_{char}{'_inverted' * invert}"
+    return entry_points.builtin_function_maker(name, _generate_membership(name, char, invert))
+
+
 @cache
 def _search_maker(char: str, right: bool) -> Callable[[np.ndarray], Callable[..., Any]]:
     name = f"search_{char}_{'right' if right else 'left'}"
@@ -109,6 +148,16 @@ def search(dtype: np.dtype, boundaries: int, values: int, right: bool) -> Callab
     return _search_maker(dtype.char, right)(_block(values, boundaries))
 
 
+def membership(dtype: np.dtype, elements: int, tests: int, invert: bool) -> Callable[..., Any]:
+    """The built-in function `(result, elements, tests)` of row-major arrays, the result of bool: whether each element
+    equals a test, or if inverted none.
+
+    Args:
+        elements, tests: how many there are.
+    """
+    return _membership_maker(dtype.char, invert)(_block(elements, tests))
+
+
 def count(numbers: int, length: int, least: int) -> Callable[..., Any]:
     """The built-in function `(None, result, numbers)`: how often each number occurs, both of int64.
 
@@ -121,4 +170,4 @@ def count(numbers: int, length: int, least: int) -> Callable[..., Any]:
     return _count_maker()(_block(numbers, length, least))
 
 
-__all__ = ["count", "search"]
+__all__ = ["count", "membership", "search"]

@@ -17,8 +17,6 @@ from ..llvm.array_function import TYPES, ArrayFunction
 from ..llvm.loop_nests import I32, I64, i64, loop
 from ..llvm.lowering import constant, intrinsic, splat
 
-#: the most elements of a row
-MOST = 128
 #: words of a block: rows, their length, the rank
 _ROWS, _LENGTH, _RANK, _WORDS = range(4)
 
@@ -120,4 +118,4 @@ def function(dtype: np.dtype, rows: int, length: int, rank: int, unique: bool) -
     return _maker(dtype.char, unique)(np.array([rows, length, rank, *entry_points.block_fields()], np.int64))
 
 
-__all__ = ["MOST", "function"]
+__all__ = ["function"]
