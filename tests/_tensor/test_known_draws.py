@@ -34,6 +34,7 @@ DRAWS = {
     "of transposed": lambda torch, x: torch.rand_like(x.t()), "bernoulli": lambda torch, x: x.bernoulli(),
     "torch.bernoulli": lambda torch, x: torch.bernoulli(x), "dropout": lambda torch, x: torch.nn.functional.dropout(x),
     "float64": lambda torch, x: torch.rand(3, dtype=torch.float64),
+    "poisson": lambda torch, x: torch.poisson(x * 5), "poisson, large": lambda torch, x: torch.poisson(x * 90),
     "normal_": lambda torch, x: torch.empty(5).normal_(),
     "generator": lambda torch, x: torch.rand(4, generator=torch.Generator().manual_seed(3))}
 

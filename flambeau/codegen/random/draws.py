@@ -326,16 +326,31 @@ class Draws:
         permutation: (int64): the numbers from 0 on, by the Fisher-Yates shuffle, of at least one and below 2**32.
     """
 
-    __slots__ = ("_block", "choices", "doubles", "events", "permutation", "remainders", "singles", "transformed")
+    __slots__ = ("_block", "_poisson", "choices", "doubles", "events", "permutation", "remainders", "singles",
+                 "transformed")
 
     def __init__(self, state: int) -> None:
         """`state` is the address of 624 words and the position, which must outlive the object."""
+        self._poisson: list[tuple[Callable[..., Any], np.ndarray] | None] = []
         self._block = np.array([state, mersenne_twister.address(), *entry_points.block_fields()], np.int64)
 
     def normals(self, out: np.ndarray) -> np.ndarray | None:
         """Fill a float32 array of 16 to 32,767 elements with normal numbers; None: there is no kernel."""
         launches = normal_launches(out.size)
         return None if launches is None else self.transformed(out, launches)
+
+    def poisson(self, out: np.ndarray, rates: np.ndarray) -> bool:
+        """Fill a float64 array with Poisson counts of rates that are not negative; False: there is no function."""
+        if not self._poisson:
+            from . import poisson
+
+            self._poisson.append(poisson.function(int(self._block[_STATE])))
+        (found,) = self._poisson
+        if found is None:
+            return False
+        found[1][0] = out.size
+        found[0](out, rates)
+        return True
 
     def __getattr__(self, name: str) -> Any:  # of a function that was not used yet
         if name not in _KINDS:

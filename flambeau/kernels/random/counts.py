@@ -36,9 +36,12 @@ def poisson(engine: Engine, rate: np.ndarray) -> np.ndarray:
     """
     require("poisson_cpu", rate.dtype, FLOATS)
     rates = widen(rate).astype(np.float64).reshape(-1)
-    if not (rates >= 0).all():
+    if not np.logical_and.reduce(rates >= 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     out = np.empty(rates.size)
+    draws = rates.size and engine.direct_draws(rates.size)
+    if draws and draws.poisson(out, rates):
+        return narrow(out, rate.dtype).reshape(rate.shape)
     expected = int(np.minimum(rates + 1, 4).sum()) if rates.size else 0
     with UniformStream(engine, expected) as take:
         stops = map_scalar(math.exp, -rates).tolist()
