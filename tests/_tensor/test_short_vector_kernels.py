@@ -250,3 +250,34 @@ def test_poisson_counts_are_those_of_the_loop(dtype):
     assert engine.draws is not None
     with pytest.raises(RuntimeError, match="non-negative"):
         random.poisson(engine, np.array([1.0, np.nan]))
+
+
+ALONG = {"sum": lambda x, d: x.sum(d), "keepdim": lambda x, d: x.sum(d, keepdim=True),
+         "tuple": lambda x, d: x.sum((d,)),
+         "mean": lambda x, d: x.mean(d), "amax": lambda x, d: x.amax(d), "amin": lambda x, d: x.amin(d, keepdim=True)}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(4, 4), (175, 4), (30, 50), (3, 5, 7), (1, 9), (2, 128, 3), (6, 200)])
+@pytest.mark.parametrize("name", ALONG)
+def test_reductions_along_a_dimension(name, shape, dtype):
+    special = (float("nan"), float("inf"), -0.0, 0.0)
+
+    def make(generator):
+        x = _normal(*shape, dtype=dtype)(generator)
+        if generator.random() < 0.4:
+            x.view(-1)[generator.integers(0, x.numel(), 3)] = special[generator.integers(0, 4)]
+        if generator.random() < 0.2:
+            x *= -0.0
+        return (x,)
+
+    _check(lambda x: tuple(ALONG[name](x, d) for d in (*range(x.ndim), -1)), make)
+
+
+def test_sizes_are_constants_of_calls():
+    x, w = (_normal(4, 6)(np.random.default_rng(i)) for i in range(2))
+    for _ in range(MANY):
+        _same(F.layer_norm(x, w.shape, w), _without_kernels(lambda: F.layer_norm(x, w.shape, w)))
+        _same(F.layer_norm(x, w.shape[1:]), _without_kernels(lambda: F.layer_norm(x, (6,))))
+    with pytest.raises(RuntimeError, match="normalized_shape"):
+        F.layer_norm(x, w.shape[:1])

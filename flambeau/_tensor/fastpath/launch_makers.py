@@ -11,7 +11,6 @@ import numpy as np
 
 from ... import codegen
 from ...backends.compiled import compiled_operators
-from ...backends.compiled.families.matmul import MIN_ELEMENTS as PRODUCTS
 from ...backends.compiled.thresholds import REDUCTIONS, SCANS, SUMS, threshold_of
 from ...backends.numpy.neural import SMALL_CONVOLUTION
 from ...backends.numpy.summation import BLOCK
@@ -26,12 +25,13 @@ from .copy_launches import picking_launch
 from .fourier_launches import MAKERS as FOURIER_MAKERS
 from .index_launches import INDEX_MAKERS
 from .linalg_launches import MAKERS as LINALG_MAKERS
-from .reduction_launches import by_kernel, count_nonzero, extremum_of_all, trace, vector_norm
+from .product_launches import addmm, product_with_vector
+from .reduction_launches import by_kernel, count_nonzero, extremum_of_all, few_along, trace, vector_norm
 from .selection_launches import SELECTIONS, bincount, isin, median_of_all, searchsorted
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
-asarray, concatenate, dot, empty, zeros = np.asarray, np.concatenate, np.dot, np.empty, np.zeros
+asarray, concatenate, empty, zeros = np.asarray, np.concatenate, np.empty, np.zeros
 F64 = np.dtype(np.float64)
 Launch = Callable[..., Any] | None
 #: any number of elements, and none
@@ -214,6 +214,10 @@ def _sum(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) -
         launch = by_kernel("sum", "", a, dim, keepdim, SUMS[0])
         if launch is not None:
             return launch
+    elif dtype is None:
+        launch = few_along(a, "sum", dim, keepdim)
+        if launch is not None:
+            return launch
     small: Launch = _small_sum(a, dim, keepdim, dtype)
     return small
 
@@ -226,7 +230,8 @@ def _extremum(ufunc: Any, most: list[int]) -> Callable[..., Launch]:
         dims = None if dim == () or dim == [] else dim
         launch = extremum_of_all(a, ufunc is np.maximum) if keepdim is False and dims is None else None
         if launch is None and (dims is None or most is not _NONE):
-            launch = by_kernel("max" if ufunc is np.maximum else "min", "", a, dims, keepdim, REDUCTIONS[0])
+            launch = by_kernel("max" if ufunc is np.maximum else "min", "", a, dims, keepdim, REDUCTIONS[0]) or (
+                few_along(a, "largest" if ufunc is np.maximum else "smallest", dims, keepdim))
         return make_reduction(a, dim, keepdim) if launch is None else launch
 
     return make
@@ -240,31 +245,6 @@ def _floor_divide(a: Any, b: Any) -> Launch:
     divide, number, shape, dtype = np.floor_divide, asarray(b, np.int64), a.shape, a.dtype
     return with_filling(lambda x: divide(x, number, empty(shape, dtype)),
                         Filling(quietly, ([divide], 0, [number], NewArray(shape, dtype))))
-
-
-def _addmm(a: ndarray, x: ndarray, y: ndarray, beta: Any = 1, alpha: Any = 1) -> Launch:
-    """The product of two matrices, by BLAS, and what is added to it."""
-    if beta != 1 or alpha != 1 or x.ndim != 2 or y.ndim != 2 or not (a.dtype is x.dtype is y.dtype) or (
-            a.dtype.char not in "fd" or x.shape[1] != y.shape[0] or x.size + y.size > PRODUCTS[0]):
-        return None
-    shape, dtype, add = (x.shape[0], y.shape[1]), a.dtype, np.add
-    if np.broadcast_shapes(a.shape, shape) != shape:
-        return None
-
-    def multiply(a: ndarray, x: ndarray, y: ndarray) -> ndarray:
-        result = empty(shape, dtype)
-        dot(x, y, result)
-        return result
-
-    def launch(a: ndarray, x: ndarray, y: ndarray) -> ndarray:
-        result = dot(x, y)
-        return add(result, a, result)
-
-    product = with_filling(multiply, Filling(dot, (1, 2, NewArray(shape, dtype))))
-    total = with_filling(lambda p, a: add(p, a, empty(shape, dtype)),
-                         Filling(quietly, ([add], 0, 1, NewArray(shape, dtype))))
-    launch.steps = ((product, (0, 1, 2)), (total, (3, 0))), 1  # type: ignore[attr-defined]
-    return launch
 
 
 def _launch_of_reduction(ufunc: Any, a: ndarray, dim: int | tuple[int, ...] | None,
@@ -281,12 +261,12 @@ def _mean(a: ndarray, dim: Any = None, keepdim: Any = False, dtype: Any = None) 
     if dtype is not None or a.dtype.char not in "fd" or not a.ndim or not a.size or (
             keepdim.__class__ is not bool or dim.__class__ not in (NoneType, int, tuple)):
         return None
-    if BLOCK < a.size <= SUMS[0]:
-        return None
     dims: Any = dim if dim.__class__ is tuple else () if dim is None else (dim,)
     axes = tuple([wrap_dim(each, a.ndim) for each in dims]) or None
-    total: Any = _launch_of_reduction(np.add, a, axes, keepdim) if a.size <= BLOCK else by_kernel(
-        "sum", "", a, axes, keepdim, SUMS[0])
+    total: Any = by_kernel("sum", "", a, axes, keepdim, SUMS[0]) if a.size > SUMS[0] else (
+        few_along(a, "sum", axes, keepdim))
+    if total is None and a.size <= BLOCK:
+        total = _launch_of_reduction(np.add, a, axes, keepdim)
     if total is None:
         return None
     shape = total(a).shape
@@ -463,21 +443,6 @@ def _transposed_by_shares(x: ndarray, w: ndarray, bias: ndarray | None, geometry
     return _with_bias(convolve, bias, geometry)
 
 
-def _product_with_vector(a: ndarray, b: ndarray) -> Launch:
-    """The product of a vector or a matrix with a vector, as BLAS has it."""
-    if b.ndim != 1 or not 0 < a.ndim < 3 or a.dtype is not b.dtype or a.dtype.char not in "fd" or (
-            a.shape[-1] != b.size) or a.size + b.size > 4 * PRODUCTS[0]:
-        return None
-    shape, dtype = a.shape[:-1], a.dtype
-
-    def launch(x: ndarray, y: ndarray) -> ndarray:
-        result = empty(shape, dtype)
-        run_in_quiet(dot, (x, y, result))  # which returns a scalar for vectors
-        return result
-
-    return with_filling(launch, Filling(quietly, ([dot], 0, 1, NewArray(shape, dtype))))
-
-
 _small_sum = _reduction(np.add, "bif", [BLOCK], [BLOCK])
 _MAKERS: dict[str, Callable[..., Launch]] = {
     **INDEX_MAKERS, **LINALG_MAKERS, **FOURIER_MAKERS, "convolution": _convolution, "trace": _trace,
@@ -485,11 +450,11 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "sum": _sum, "prod": _reduction(np.multiply, "f", REDUCTIONS, _NONE), "_to_copy": _to_copy,
     "amax": _extremum(np.maximum, REDUCTIONS), "amin": _extremum(np.minimum, REDUCTIONS),
     "max": _extremum(np.maximum, _NONE), "min": _extremum(np.minimum, _NONE),
-    "linalg_vector_norm": vector_norm, "count_nonzero": count_nonzero, "addmm": _addmm,
+    "linalg_vector_norm": vector_norm, "count_nonzero": count_nonzero, "addmm": addmm,
     "mean": _mean, "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,
-    "bincount": bincount, "dot": _product_with_vector, "mv": _product_with_vector,
+    "bincount": bincount, "dot": product_with_vector, "mv": product_with_vector,
     "_grid_sampler_2d": _grid_sample, "_grid_sampler_3d": _grid_sample,
     **dict.fromkeys(("_upsample_linear1d", "_upsample_bilinear2d", "_upsample_trilinear3d"), _resample),
     "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"], "isin": isin, "median": median_of_all,

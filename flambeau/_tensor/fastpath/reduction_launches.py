@@ -21,6 +21,10 @@ LONG = np.dtype(np.int64)
 Launch = Callable[..., Any] | None
 #: the most elements of an extremum and of a count
 _MOST = 4096
+#: the most terms of sums, which NumPy or `backends.numpy.summation` divides from there on
+_MOST_TERMS = 128
+#: the longest rows whose elements are compared one after the other
+_SHORT = 24
 
 
 def _is_row_major(a: ndarray, chars: str) -> bool:
@@ -35,6 +39,44 @@ def _summing(a: ndarray, shape: tuple[int, ...], rows: int, length: int, **optio
         return None
     add, dtype = few_elements.sums(a.dtype, rows, length, **options), a.dtype
     return with_filling(lambda x: add(empty(shape, dtype), x), Filling(add, (NewArray(shape, dtype), 0)))
+
+
+def few_along(a: ndarray, what: str, dim: Any, keepdim: Any) -> Launch:
+    """The sums, or the largest or smallest elements, along a dimension of few elements.
+
+    Args:
+        what: of `codegen.rows.few_slices`.
+    """
+    if not _is_row_major(a, "fd") or not a.ndim or keepdim.__class__ is not bool:
+        return None
+    if dim.__class__ is tuple and len(dim) == 1:
+        dim, = dim
+    if dim.__class__ is not int or not -a.ndim <= dim < a.ndim:
+        return None
+    from ...codegen.rows import few_slices
+
+    axis, dtype = wrap_dim(dim, a.ndim), a.dtype
+    outer, length, inner = prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1:])
+    if inner == 1:
+        if what == few_slices.SUM:
+            return _sum_of_rows(a, keepdim)
+        if length > _SHORT:
+            return None
+    elif what == few_slices.SUM and length > _MOST_TERMS:
+        return None
+    reduce = few_slices.function(dtype, what, outer, length, inner)
+    shape = (*a.shape[:axis], *(1,) * keepdim, *a.shape[axis + 1:])
+    return with_filling(lambda x: reduce(None, empty(shape, dtype), x),
+                        Filling(reduce, ([None], NewArray(shape, dtype), 0)))
+
+
+def _sum_of_rows(a: ndarray, keepdim: bool) -> Launch:
+    """The sums along the last dimension, of so few elements that NumPy does not divide them."""
+    length = a.shape[-1]
+    if not 1 < length <= _MOST_TERMS:
+        return None
+    shape = (*a.shape[:-1], 1) if keepdim else a.shape[:-1]
+    return _summing(a, shape, prod(shape), length, row_step=length)
 
 
 def trace(a: ndarray) -> Launch:
@@ -111,4 +153,4 @@ def by_kernel(op: str, of: str, a: ndarray, dim: Any, keepdim: bool, least: int)
     return launch
 
 
-__all__ = ["by_kernel", "count_nonzero", "extremum_of_all", "trace", "vector_norm"]
+__all__ = ["by_kernel", "count_nonzero", "extremum_of_all", "few_along", "trace", "vector_norm"]

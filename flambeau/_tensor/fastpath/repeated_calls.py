@@ -19,6 +19,7 @@ from ...dtypes import BFLOAT16, dtype
 from ...engine.grad_mode import grad_mode
 from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, inference, inference_used, special
+from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray
@@ -26,7 +27,7 @@ from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray
 new = object.__new__
 _grad_enabled, _inferring = grad_mode.get, inference.get
 #: classes of arguments whose values are parts of keys
-_PLAIN = frozenset((int, bool, str, tuple, type(None), dtype, memory_format))
+_PLAIN = frozenset((int, bool, str, tuple, Size, type(None), dtype, memory_format))
 _TENSORS, _INTS = frozenset((Tensor, Parameter)), frozenset((int,))
 #: NumPy's number of dtypes that it does not have, and what stands for bfloat16
 _VOID, _BFLOAT16 = np.dtype("V1").num, -1
