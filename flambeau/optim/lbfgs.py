@@ -108,7 +108,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = evaluate()
-        loss = scalar_value(first_loss)
+        loss = float(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._flat_grad()
@@ -153,7 +153,7 @@ class LBFGS(Optimizer):
 
                 def probe(t: float) -> tuple[float, Tensor]:
                     self._move(t, direction)  # noqa: B023
-                    value = scalar_value(evaluate())
+                    value = float(evaluate())
                     gradient = self._flat_grad()
                     self._restore(saved)  # noqa: B023
                     return value, gradient
@@ -165,7 +165,7 @@ class LBFGS(Optimizer):
                 self._move(length, direction)
                 converged = False
                 if iterations != group["max_iter"]:
-                    loss = scalar_value(evaluate())
+                    loss = float(evaluate())
                     grad = self._flat_grad()
                     converged = bool(grad.abs().max() <= tolerance)
                     calls = 1

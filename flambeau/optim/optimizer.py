@@ -82,6 +82,7 @@ def _with_hooks(step: Callable) -> Callable:
         return run(self, args, kwargs)
 
     def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args = (self, *args)  # what hooks are shown, and return
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is None:
@@ -90,7 +91,7 @@ def _with_hooks(step: Callable) -> Callable:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), "
                                    f"but got {changed}.")
             args, kwargs = changed
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result

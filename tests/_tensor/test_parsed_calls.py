@@ -30,8 +30,15 @@ CALLS = (
     "F.adaptive_avg_pool2d(img, [1])", "F.adaptive_avg_pool2d(img, ())", "F.adaptive_max_pool2d(img, (1, 'a'))",
     "F.adaptive_max_pool1d(img[0], None)", "F.adaptive_max_pool2d(img, [1])", "F.soft_margin_loss(x, 1.5)",
     "F.kl_div(x, x, log_target=1.)", "F.kl_div(x.log(), x, size_average=True, reduction='batchmean')",
+    "F.max_unpool1d([1], n[None], 2)", "F.max_unpool2d(img, img.long(), torch.tensor(2))",
+    "F.max_unpool2d(img, img.long(), 2, output_size=3)", "F.max_unpool2d(img, img.long(), 2, padding=[1])",
     "F.cosine_similarity([1], x)", "F.cosine_similarity(x, x, dim=(1,))", "F.pairwise_distance(1, x)",
     "torch.stft(torch.ones(16), 4, torch.ones(16)[:4].numel(), onesided=[], return_complex=True)",
+    # weights that do not broadcast to the loss
+    *(f"F.binary_cross_entropy{name}(x * 0.5, x, {weight}=torch.ones{shape}).shape" for shape in (
+        "(2)", "(3)", "(2, 1)", "(1, 2, 3)", "()") for name, weight in (
+            ("", "weight"), ("_with_logits", "weight"), ("_with_logits", "pos_weight"))),
+    "torch.min(x, torch.tensor(1), True)", "torch.min(x, torch.tensor(1))", "x.max(torch.tensor(0), keepdim=True)",
     # other refusals
     "torch.lerp(x, x, 1j)", "x.lerp_(x, 1j)", "torch.lerp(x.half(), x.half(), 2j)", "torch.lerp(z, z, 1j)",
     "torch.add(x, x, alpha=torch.tensor(True))", "torch.sub(n, n, alpha=torch.tensor(1))", "x.add(2, alpha=True)",
@@ -97,3 +104,47 @@ def test_step_lengths_that_are_tensors():
         assert kept[0][0] == kept[1][0]
         assert kept[0][1] == pytest.approx(kept[1][1])
         assert kept[0][2] == pytest.approx(kept[1][2])
+
+
+def test_hooks_before_steps_are_shown_the_optimizer():
+    """It is the first of the arguments, also of those that a hook returns."""
+    import torch as pytorch
+
+    for torch in (flambeau, pytorch):
+        p = torch.ones(1, requires_grad=True)
+        optimizer, seen = torch.optim.SGD([p], 0.1), []
+
+        def replace(optimizer, args, kwargs, seen=seen):
+            seen.append((args[0] is optimizer, len(args), sorted(kwargs)))
+            return (args[0], lambda: 3.), {}
+
+        optimizer.register_step_pre_hook(replace)
+        optimizer.register_step_post_hook(lambda optimizer, args, kwargs, seen=seen: seen.append(len(args)))
+        assert optimizer.step() == optimizer.step(closure=lambda: 2.) == 3.
+        assert seen == [(True, 1, []), 2, (True, 1, ["closure"]), 2]
+
+
+@pytest.mark.parametrize("conversion", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_keep_their_layout_when_set_to_zero(conversion):
+    import torch as pytorch
+
+    for torch in (flambeau, pytorch):
+        x = getattr(torch.eye(3), conversion)()
+        assert x.zero_() is x
+        assert (str(x.layout).partition(".")[2], x._nnz(), x.to_dense().sum()) == (
+            conversion.replace("to_sparse", "sparse_coo" if conversion == "to_sparse" else "sparse"), 0, 0)
+        z = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^_{conversion} does not support automatic differentiation for"):
+            getattr(z, conversion)()
+
+
+def test_warning_of_strided_nested_tensors():
+    import torch as pytorch
+
+    for torch in (flambeau, pytorch):
+        torch.set_warn_always(True)
+        try:
+            with pytest.warns(UserWarning, match="nested tensors is in prototype stage"):
+                torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        finally:
+            torch.set_warn_always(False)

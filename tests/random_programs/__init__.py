@@ -8,7 +8,8 @@ library (`execution`); after its statements all that a user can see of every ten
     python -m tests.random_programs --replay 1234
 
 Two other generators make short programs: `calls` of every operator with a schema, with arguments that fit and that do
-not; `objects` of modules, losses, optimizers, files, random numbers, transforms and printing.
+not; `objects` of modules, losses, optimizers, files, random numbers, transforms and printing, and of what `wide_topics`
+lists.
 
     python -m tests.random_programs.calls --programs 2000 --once --most 100
     python -m tests.random_programs.objects --programs 2000 --most 100

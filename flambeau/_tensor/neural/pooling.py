@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -429,28 +430,25 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
                    output_size: Any) -> tuple[int, ...]:
     rank = len(kernel)
-    shape = x._array.shape[-rank:]
-    if min(len(shape), len(stride), len(padding)) < rank:
-        raise IndexError("tuple index out of range")
-    default = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(shape, stride, kernel, padding, strict=False))
+    shape = x.size()
+    default = tuple((shape[d - rank] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(rank))
     if output_size is None:
         return default
-    result = tuple(output_size)
-    if len(result) == rank + 2:
+    if len(output_size) == rank + 2:
         output_size = output_size[2:]  # of its class, as the message shows it
-        result = tuple(output_size)
-    if len(result) != rank:
+    if len(output_size) != rank:
         raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
-                         f"length of '{len(result)}'")
-    for d, (size, n, s) in enumerate(zip(result, default, stride, strict=True)):
-        if not n - s < size < n + s:
-            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {n - s} and {n + s})')
-    return result
+                         f"length of '{len(output_size)}'")
+    for d, n in enumerate(default):
+        low, high = n - stride[d], n + stride[d]
+        if not low < output_size[d] < high:
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})')
+    return tuple(output_size)
 
 
 def _each(value: Any, rank: int) -> tuple[int, ...]:
     """A number for each dimension: as many as are given, which nothing checks."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
+    return tuple(value) if isinstance(value, Iterable) else (value,) * rank
 
 
 def unpool_to_size(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:

@@ -202,7 +202,8 @@ def _extremum(name: str, elementwise: str) -> Any:
                 if other is missing:
                     return reduce_all(input, out=out) if out is not None else reduce_all(input)
                 dim = other
-            if isinstance(dim, Tensor) and (other is dim or as_index(dim) is None or dim._array.ndim == 0):
+            if isinstance(dim, Tensor) and keepdim is False and (
+                    other is dim or as_index(dim) is None or dim._array.ndim == 0):
                 return public_function(REGISTRY[elementwise])(input, dim, out=out)
             result = as_index(dim)
             if result is None or dim.__class__ is bool:

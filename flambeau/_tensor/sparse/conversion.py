@@ -11,6 +11,7 @@ from ... import dtypes
 from ...backends.sparse_array import LAYOUT_NAMES, CompressedArray, CooArray, SparseArray
 from ...devices import layout as layout_type
 from ...devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from ...engine.grad_mode import grad_mode
 from ...kernels.sparse import coalesce as sum_duplicates
 from ...kernels.sparse_formats import (
     compressed_to_coo,
@@ -247,6 +248,16 @@ def _back(source: Tensor) -> Any:
     return lambda g: (g if is_sparse(g) and g.layout is kind else g.to_sparse(layout=kind, blocksize=block),)
 
 
+def _check_recordable(self: Tensor, name: str) -> None:
+    """Check that the conversion of a dense tensor has a derivative.
+
+    Raises:
+        RuntimeError: a complex tensor requires grad (PyTorch's text).
+    """
+    if self._requires_grad and self.dtype.is_complex and grad_mode.get():
+        raise RuntimeError(f"_{name} does not support automatic differentiation for outputs with complex dtype.")
+
+
 def _to_coo(self: Tensor, sparse_dim: int | None, node: str) -> Tensor:
     self = resolved(self)
     a: Any = self._array
@@ -260,6 +271,7 @@ def _to_coo(self: Tensor, sparse_dim: int | None, node: str) -> Tensor:
             raise RuntimeError(f"sparse_compressed_to_sparse: conversion from {layout_name(a)} to Sparse with "
                                "sparse_dim argument !=2 is not supported")
         return record(make(to_coo_array(a)), node, (self,), _back(self))
+    _check_recordable(self, "to_sparse")
     count = a.ndim if sparse_dim is None else sparse_dim
     if sparse_dim is not None:
         if sparse_dim == 0 and a.ndim > 0:
@@ -319,6 +331,7 @@ def _to_compressed(self: Tensor, kind: layout_type, name: str, node: str, blocks
                            "supported")
     dense = 0
     if not isinstance(a, SparseArray):
+        _check_recordable(self, name)
         dense = dense_dim or 0
         if a.ndim < 2 and not dense_dim:
             raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)" if not a.ndim else

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.sparse_array import CooArray, SparseAccess, SparseArray, not_implemented
+from ...backends.sparse_array import CompressedArray, CooArray, SparseAccess, SparseArray, not_implemented
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY, VIEW, Op
@@ -389,6 +389,10 @@ def _zero(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     from .constructors import empty_coo
 
     a = inputs[0]._array
+    if isinstance(a, CompressedArray):
+        batch = a.batch_dim
+        return CompressedArray(a.layout, np.zeros_like(a.compressed), a.plain[..., :0],
+                               a.values[(*(slice(None),) * batch, slice(0))], a.shape)
     return empty_coo(a.shape, a.sparse_dim, a.dense_dim, dtypes.of(a.values.dtype))._array
 
 

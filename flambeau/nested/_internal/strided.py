@@ -23,10 +23,15 @@ from ..._tensor.printing import tensor_str
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...nn import functional
+from ...warning_location import warn_once
 from .nested_tensor import _function, named
 from .strided_checks import check_bmm, check_matmul, check_memory_format, check_operands
 from .structure_ops import wrapped
 
+_PROTOTYPE = (
+    "The PyTorch API of nested tensors is in prototype stage and will change in the near future. We recommend "
+    "specifying layout=torch.jagged when constructing a nested tensor, as this layout receives active development, has "
+    "better operator coverage, and works with torch.compile.")
 _NO_SIZES = "Internal error: NestedTensorImpl doesn't support {}. Please file an issue."
 
 
@@ -181,6 +186,7 @@ def make(parts: list[Tensor], requires_grad: bool = False) -> StridedNestedTenso
     n = parts[0]._array.ndim if parts else 0
     sizes = (len(parts), *(max(p._array.shape[d] for p in parts) for d in range(n)))
     dtype = parts[0]._array.dtype if parts else dtypes.get_default_dtype().numpy
+    warn_once(_PROTOTYPE)
     out: StridedNestedTensor = wrap(reserved(sizes, dtype), StridedNestedTensor)
     out._parts, out._requires_grad = [p.detach() if p._requires_grad else p for p in parts], requires_grad
     return out

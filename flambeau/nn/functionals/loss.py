@@ -21,6 +21,7 @@ from ...engine.tensor_interface import layer
 from ...modes import active_tracers, dispatch_in_use, forward_levels
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import NO_DIFFERENCE
+from ...shapes import broadcast_shapes
 from ...warning_location import stacklevel_beside_wrappers
 from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
 
@@ -241,7 +242,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size "
                          f"({input.size()}) is deprecated. Please ensure they have the same size.")
     if weight is not None:
-        weight = weight.expand(fn.broadcast_shapes(weight.size(), target.size()))
+        weight = weight.expand(fn.broadcast_shapes(target.size(), weight.size()))
+        if weight.dim() > input.dim():
+            raise RuntimeError(f"output with shape {list(input.size())} doesn't match the broadcast shape "
+                               f"{list(weight.size())}")
         if weight.dtype is not input.dtype:
             weight = weight.to(input.dtype)
     return fn.binary_cross_entropy(input, target, weight=weight, reduction=check_reduction(reduction))
@@ -289,6 +293,12 @@ def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_we
             raise NO_DIFFERENCE["bool"]
         raise RuntimeError(f"result type {input.dtype.scalar_name} can't be cast to the desired output type "
                            f"{target.dtype.scalar_name}")
+    for factor in (pos_weight, weight):
+        if factor.__class__ is Tensor and factor.shape != input.shape:
+            shape = broadcast_shapes(input.shape, target.shape)
+            common = broadcast_shapes(*((shape, factor.shape) if factor is weight else (factor.shape, shape)))
+            if common != shape:  # PyTorch multiplies in place
+                raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
     loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
                                                reduction=reduction)
     if loss.dtype is target.dtype:
