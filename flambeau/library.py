@@ -165,6 +165,15 @@ class Library:
     def _register_torch_dispatch_rule(self, op_name: Any, torch_dispatch_class: Any, fn: Callable[..., Any]) -> None:
         self._kernels(op_name).handlers[torch_dispatch_class] = fn
 
+    @property
+    def m(self) -> list[OpOverload]:
+        """What the library defines; `del library.m` removes it, and the library's kernels."""
+        return self._overloads
+
+    @m.deleter
+    def m(self) -> None:
+        self._destroy()
+
     def _destroy(self) -> None:
         """Remove the operators that the library defines."""
         self._destroyer()

@@ -373,3 +373,54 @@ def test_kernels_that_there_are_not() -> None:
         flambeau.library.get_kernel(3, "CPU")
     with pytest.raises(RuntimeError, match="operator aten::add does not exist"):
         flambeau.library.get_kernel("aten::add", "CPU")
+
+
+FALLBACKS = {
+    "no history": ("foo(Tensor a, Tensor b) -> Tensor", lambda t, a, b: a.detach() + b.detach()),
+    "own history": ("foo(Tensor a, Tensor b) -> Tensor", lambda t, a, b: a * 2 + b),
+    "both": ("foo(Tensor a, Tensor b) -> (Tensor, Tensor)", lambda t, a, b: (a * b, b.detach() * 3)),
+    "list": ("foo(Tensor a, Tensor b) -> Tensor[]", lambda t, a, b: [a.detach() * 3, b * 2]),
+    "integers": ("foo(Tensor a, Tensor b) -> Tensor", lambda t, a, b: (a > b).long()),
+}
+
+
+@pytest.mark.parametrize("mode", ["warn", "nothing"])
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_operators_without_a_derivative_warn_in_backward(name, mode):
+    torch = pytest.importorskip("torch")
+    seen = []
+    schema, kernel = FALLBACKS[name]
+    for t in (flambeau, torch):
+        before = t._C._get_autograd_fallback_mode()
+        assert before == "warn"
+        t._C._set_autograd_fallback_mode(mode)
+        library = t.library.Library("without_a_derivative", "FRAGMENT")
+        try:
+            library.define(schema)
+            library.impl("foo", lambda a, b, t=t: kernel(t, a, b), "CPU")
+            a, b = t.tensor([1., 2.], requires_grad=True), t.tensor([3., 1.], requires_grad=True)
+            with t.no_grad():
+                quiet = t.ops.without_a_derivative.foo(a, b)
+            results = t.ops.without_a_derivative.foo(a, b)
+            noted = []
+            for x, plain in zip(*[r if isinstance(r, (list, tuple)) else [r] for r in (results, quiet)], strict=True):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    try:
+                        x.sum().backward()
+                        error = ""
+                    except RuntimeError as raised:
+                        error = str(raised)
+                noted.append((x.tolist(), x.requires_grad, plain.requires_grad, error,
+                              sorted(str(each.message).partition(". If your")[0] for each in caught)))
+            grads = [None if x.grad is None else x.grad.tolist() for x in (a, b)]
+        finally:
+            t._C._set_autograd_fallback_mode(before)
+            del library.m
+        seen.append((noted, grads))
+    assert seen[0] == seen[1]
+
+
+def test_a_mode_of_the_fallback_is_warn_or_nothing():
+    with pytest.raises(RuntimeError, match="Unsupported AutogradFallbackMode: x"):
+        flambeau._C._set_autograd_fallback_mode("x")

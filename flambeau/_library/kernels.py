@@ -19,6 +19,7 @@ from ..engine.grad_mode import grad_mode, no_grad
 from ..ops.overloads import OpOverload
 from ..ops.schemas import FunctionSchema
 from ..trees import tree_flatten, tree_leaves, tree_unflatten
+from .autograd_fallback import record
 from .fake_impl import has_ctx, refusing_getter, set_ctx_getter
 
 #: dispatch keys whose kernel is made of operators, which record themselves
@@ -111,7 +112,8 @@ class OperatorKernels:
         differentiated = grad_mode.get() and any(x._requires_grad for x in tensors)
         if batched or (differentiated and (self.backward is not None or not self.records_itself)):
             return self._apply_function(args, named)
-        return self.compute(args, named)
+        result = self.compute(args, named)
+        return record(self.overload, tensors, result) if differentiated and not _below_autograd.get() else result
 
     def set_derivative(self, op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> None:
         """Register the derivative.

@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from .. import devices, dtypes
+from .._library.autograd_fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
+from .._library.autograd_fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 from .._tensor import Tensor, functions
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
 from .._tensor.memory.storage import StorageBase
@@ -324,9 +326,11 @@ __all__ = [
     "ExcludeDispatchKeyGuard",
     "StorageBase",
     "_ExcludeDispatchKeyGuard",
+    "_get_autograd_fallback_mode",
     "_get_default_device",
     "_get_deterministic_fill_uninitialized_memory",
     "_is_any_autocast_enabled",
     "_is_autocast_available",
+    "_set_autograd_fallback_mode",
     "_set_deterministic_fill_uninitialized_memory",
 ]
