@@ -145,6 +145,18 @@ class FunctionSchema:
     def __hash__(self) -> int:
         return hash(str(self))
 
+    def is_backward_compatible_with(self, old_schema: FunctionSchema) -> bool:
+        """Whether every call of an older schema is one of this."""
+        from .schema_compatibility import is_backward_compatible
+
+        return is_backward_compatible(self, old_schema)
+
+    def check_forward_compatible_with(self, old_schema: FunctionSchema) -> tuple[bool, str]:
+        """Whether calls that leave out the new arguments are calls of an older schema; where they are not, why."""
+        from .schema_compatibility import forward_compatibility
+
+        return forward_compatibility(self, old_schema)
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, without defaults.
 
