@@ -40,13 +40,14 @@ class BackwardPlan:
         consts: (kind, input's position or parameter's name) of the saved constants.
         steps: (input's position, formula, picker of its arguments), one per differentiated input.
         joint: (formula, picker) where one formula returns all gradients, else None.
+        saved_list: the position among them of the list that a kernel fills for the backward pass, if there is one.
         layout: how the saved tensors are stored in the node: NOTHING, ONE_INPUT, ...
         run: the function that evaluates the formulas on arrays; the engine sets it when a node is first recorded.
         run_broadcast: the same for broadcast inputs: it sums each gradient to the input's shape.
     """
 
-    __slots__ = ("consts", "joint", "layout", "needs", "op", "run", "run_broadcast", "saved_inputs", "saved_outputs",
-                 "saves_tensors", "steps")
+    __slots__ = ("consts", "joint", "layout", "needs", "op", "run", "run_broadcast", "saved_inputs", "saved_list",
+                 "saved_outputs", "saves_tensors", "steps")
 
     def __init__(self, op: Any, mask: int, inputs: int) -> None:
         self.op = op
@@ -67,6 +68,7 @@ class BackwardPlan:
         self.saved_outputs = tuple(i for i, name in enumerate(op.output_names()) if name in requested)
         self.consts = _constants(op, names, requested, self.saved_inputs)
         self.saves_tensors = bool(self.saved_inputs or self.saved_outputs)
+        self.saved_list = self.consts.index(("param", "saved")) if ("param", "saved") in self.consts else None
 
         positions = self._positions(names)
         if op.variadic and op.inputs[-1] in requested:

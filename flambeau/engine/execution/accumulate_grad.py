@@ -62,6 +62,36 @@ def add_arrays(a: Any, b: Any) -> Any:
         return dtypes.cast(dtypes.widen(a) + dtypes.widen(b), a.dtype)
 
 
+def add_to_buffer(buffer: Any, g: Any) -> Any:
+    """`add_arrays` of the buffer of a node that the caller's dict and one of its names refer to.
+
+    A large array without other references takes the sum: the gradients of a weight that is used twice, as GPT-2's
+    embedding is, are not held three times.
+    """
+    if LARGE_SEEN[0] and buffer.__class__ is np.ndarray and buffer.nbytes >= _REUSED_BYTES and (
+            sys.getrefcount(buffer) <= _SOLE_BUFFER and buffer.flags.writeable
+            and (buffer.flags.owndata if buffer.base is None else _is_all_of_its_base(buffer))
+            and g.__class__ is np.ndarray and g.dtype is buffer.dtype and g.shape == buffer.shape
+            and g.dtype.kind != "V"):
+        return add_large(buffer, g, buffer)
+    return add_arrays(buffer, g)
+
+
+def _references_to_buffer(buffer: Any) -> int:
+    return sys.getrefcount(buffer)
+
+
+def _references_of_a_buffer() -> int:
+    buffers = {0: np.empty(1)}
+    buffer = buffers.get(0)
+    return _references_to_buffer(buffer)
+
+
+_SOLE_BUFFER = _references_of_a_buffer() if _SOLE_REFERENCE > 0 else -1
+#: bytes from which an array is reused: a smaller one is added in less time than it takes to ask
+_REUSED_BYTES = 1 << 20
+
+
 def _has_gradient_layout(g: np.ndarray, a: np.ndarray) -> bool:
     """Whether a gradient has the strides of its leaf where that is dense, else is contiguous (the gradient layout)."""
     if a.__class__ is not np.ndarray or not is_dense(a):
@@ -311,4 +341,4 @@ class AccumulateGrad(Node):
         return tuple(call_node(self, cotangents))
 
 
-__all__ = ["AccumulateGrad", "accumulate", "add_arrays", "call_post_accumulate_hooks", "cast_gradient"]
+__all__ = ["AccumulateGrad", "accumulate", "add_arrays", "add_to_buffer", "call_post_accumulate_hooks", "cast_gradient"]

@@ -19,9 +19,10 @@ from ...errstate import IGNORE, reset_state, set_state
 from ..grad_mode import grad_mode
 from ..nodes.node import Node
 from ..nodes.op_node import FREED
+from ..rules.compiled_rules import allocator_rule
 from ..rules.inlined_rules import expand, expand_contiguous, multiply_rule, pass_to_both
 from ..rules.large_arrays import add as add_large
-from .accumulate_grad import AccumulateGrad, accumulate, add_arrays
+from .accumulate_grad import AccumulateGrad, accumulate, add_arrays, add_to_buffer
 from .graph_task import GraphTask, current_task
 from .topological_order import Edge, reachable
 
@@ -97,6 +98,8 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                         grads = step(node, g)
                     except SparseAccess:
                         grads = node.vjp(g, False)
+                    if step is allocator_rule and not keep_graph:
+                        node.release_variables()  # and the list that the kernel filled
                 if not keep_graph and (node.saved0 is not None or node.saved1 is not None):
                     node.saved0 = FREED
                     node.saved1 = None
@@ -145,7 +148,7 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                                 last_but_one, last_but_one_sum = last, last_sum
                                 last, last_sum = next_node, leaf_sum
                             else:
-                                total = buffers[next_node] = add_arrays(leaf_sum, x)
+                                total = buffers[next_node] = add_to_buffer(leaf_sum, x)
                                 if type(total) is ndarray and total.dtype.kind != "V":
                                     owned.add(next_node)
                         elif (numbers is None or not numbers[i]) and next_node.outputs is None and (

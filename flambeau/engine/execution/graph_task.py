@@ -23,7 +23,7 @@ from ..rules.deferred_accumulation import evaluate_deferred
 from ..rules.fused_recurrent_backward import is_step, run_steps
 from ..rules.large_arrays import add as add_large
 from ..tensor_interface import layer
-from .accumulate_grad import accumulate, add_arrays, call_post_accumulate_hooks, cast_gradient
+from .accumulate_grad import accumulate, add_arrays, add_to_buffer, call_post_accumulate_hooks, cast_gradient
 from .topological_order import Edge, reachable
 
 #: the task of the backward pass that runs in this thread
@@ -94,7 +94,7 @@ class GraphTask:
             else:
                 buffer += g
         else:
-            total = add_arrays(buffer, g)
+            total = add_to_buffer(buffer, g)
             buffers[node] = total
             if total.__class__ is np.ndarray and total.dtype.kind != "V":
                 self.owned.add(node)

@@ -97,9 +97,12 @@ class OpNode(Node):
             self.unpack(False)
 
     def release_variables(self) -> None:
-        if self.plan.layout:
+        plan = self.plan
+        if plan.layout:
             self.saved0 = FREED
             self.saved1 = None
+            if plan.saved_list is not None and (saved := self.consts[plan.saved_list]):
+                saved.clear()
 
     def public(self) -> Node:
         if type(self) is OpNode:
