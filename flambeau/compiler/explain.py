@@ -29,7 +29,9 @@ from .execution.provenance import backward_provenance, backward_result_uses, pro
 from .execution.signatures import is_static_argument
 from .guard_descriptions import advice, guards_of
 from .guards.object_kinds import is_traversable
+from .repeated_calls import RepeatedCalls
 from .stance import policy
+from .state.with_state import WithState
 from .tracing.provenance import Provenance, place_of
 from .tracing.provenance_tracer import ProvenanceTracer
 from .tracing.trace import Trace
@@ -173,11 +175,17 @@ def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
         made = made.__dict__["_run"]
 
     def explain_call(*args: Any, **kwargs: Any) -> Explanation:
-        call = (args, kwargs)
+        call: tuple[tuple, dict[str, Any]] = (args, kwargs)
+        function = made.function
         before, made.records_provenance = made.records_provenance, True
+        calls_of = RepeatedCalls(function, args, kwargs)
         try:
-            entry = _compile(made, args, kwargs)
-            calls = [] if entry is not None else _split_calls(made, args, kwargs)
+            entry = _compile(made, args, kwargs, calls_of)
+            calls = [] if entry is not None else _stateful_calls(made, args, kwargs, calls_of)
+            if entry is None and len(calls) == 1 and isinstance(calls[0].function, WithState):
+                function, entry, *call = calls.pop()  # type: ignore[assignment]
+            elif not calls and entry is None:
+                calls = _split_calls(made, args, kwargs, calls_of)
         finally:
             made.records_provenance = before
         if calls:
@@ -189,41 +197,53 @@ def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
             reason = _skip_reason(made, args, kwargs)
             not_split = None if made.split is None else made.split.failure
             return Explanation(made.function, call, None, reason, not_split=not_split)
-        provenance = entry.trace.provenance or _trace_provenance(made.function, entry, args, kwargs)
-        return Explanation(made.function, call, entry, None, provenance)
+        provenance = entry.trace.provenance or calls_of.run(lambda: _trace_provenance(function, entry, *call))
+        return Explanation(function, (call[0], call[1]), entry, None, provenance)
 
     return explain_call
 
 
-def _compile(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> CacheEntry | None:
+def _compile(made: CompiledFunction, args: tuple, kwargs: dict[str, Any], calls: RepeatedCalls) -> CacheEntry | None:
     """Call the function until there is an entry for these arguments; None if it is not compiled."""
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
     for _ in range(MAX_TRACES):
         cache = made.signature_cache(args, kwargs)
         entries = [] if cache is None else [*cache.entries]
         for entry in entries:
-            if entry.run(tensors) is not GUARDS_FAILED:
+            if calls.replay(entry, tensors):
                 return entry
-        if cache is not None and cache.skip_reason is not None:
+        if made.stateful or (cache is not None and cache.skip_reason is not None):
             return None
-        made(*args, **kwargs)
+        calls.run(lambda: made(*args, **kwargs))
         cache = made.signature_cache(args, kwargs)
         if cache is not None and len(cache.entries) > len(entries):
             return cache.entries[0]
     return None
 
 
-def _split_calls(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> list[RecordedCall]:
+def _stateful_calls(made: CompiledFunction, args: tuple, kwargs: dict[str, Any], calls: RepeatedCalls
+                    ) -> list[RecordedCall]:
+    """Call a function whose state is an input until nothing is traced; return the programs that a call then runs."""
+    return _recorded_calls(made, args, kwargs, calls, lambda: any(made.stateful.values()) and made.split is None)
+
+
+def _split_calls(made: CompiledFunction, args: tuple, kwargs: dict[str, Any], calls: RepeatedCalls
+                 ) -> list[RecordedCall]:
     """Call a function that is split until nothing is traced; return the programs that a call then runs."""
+    return _recorded_calls(made, args, kwargs, calls, lambda: made.split is not None and made.split.is_ready)
+
+
+def _recorded_calls(made: CompiledFunction, args: tuple, kwargs: dict[str, Any], repeated: RepeatedCalls,
+                    goes_on: Callable[[], bool]) -> list[RecordedCall]:
     for _ in range(_MAX_CALLS):
-        before, split = num_traces[0], made.split
-        if split is None or not split.is_ready:
+        before = num_traces[0]
+        if not goes_on():
             return []
         policy.change()  # no call stubs, which do not record calls
         calls: list[RecordedCall] = []
         token = recorded_calls.set(calls)
         try:
-            made(*args, **kwargs)
+            repeated.run(lambda: made(*args, **kwargs))
         finally:
             recorded_calls.reset(token)
         if num_traces[0] == before:

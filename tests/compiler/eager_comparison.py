@@ -25,12 +25,19 @@ def compiled_of(made: Any) -> CompiledFunction:
 
 def programs(made: Any) -> int:
     """How many programs a compiled function has."""
-    return sum(len(kind.entries) for kind in compiled_of(made)._signatures.values())
+    return sum(len(kind.entries) for kind in caches(made))
+
+
+def caches(made: Any) -> list[Any]:
+    """What a compiled function, and its forms with state, know about the calls of each signature."""
+    found = compiled_of(made)
+    stateful = [each for made in found.stateful.values() for each in made.compiled.values()]
+    return [kind for each in (found, *stateful) for kind in each._signatures.values()]
 
 
 def reasons(made: Any) -> list[str]:
     """Why calls of a compiled function are not replayed."""
-    return [kind.skip_reason for kind in compiled_of(made)._signatures.values() if kind.skip_reason is not None]
+    return [kind.skip_reason for kind in caches(made) if kind.skip_reason is not None]
 
 
 @contextmanager

@@ -344,8 +344,8 @@ def test_appended_results():
 
         return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: kept)
 
-    made = compare_with_eager(build)
-    assert reasons(made)
+    made = compare_with_eager(build, 14)
+    assert reasons(made)  # a list of another length in each call
 
 
 def test_local_lists():
@@ -367,7 +367,8 @@ def test_attribute_writes(name):
         return Scenario(getattr(model, name), lambda i: (numbers(3, seed=i),), lambda: dict(vars(model), options=None))
 
     made = compare_with_eager(build, 9)
-    assert reasons(made)
+    assert programs(made)
+    assert not reasons(made)
 
 
 def test_closure_variable_writes():
@@ -381,7 +382,9 @@ def test_closure_variable_writes():
 
         return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: count)
 
-    assert reasons(compare_with_eager(build))
+    made = compare_with_eager(build)
+    assert programs(made)
+    assert not reasons(made)
 
 
 def test_global_writes():
@@ -420,8 +423,9 @@ def test_modules_that_mutate_themselves():
         module = Counting()
         return Scenario(module, lambda i: (numbers(3, seed=i),), lambda: (module.calls, module.last, module.kept))
 
-    made = compare_with_eager(build, 9)
-    assert reasons(made)
+    made = compare_with_eager(build, 12)
+    assert programs(made)
+    assert not reasons(made)
 
 
 def test_replaced_hidden_state():
@@ -1109,7 +1113,7 @@ def test_detected_side_effects(name):
     for i in range(9):
         same(made(numbers(3, seed=i)), other(numbers(3, seed=i)))
     same(state(), expected())
-    assert programs(made) == 0
+    assert (programs(made) > 0) is name.endswith("attribute")  # which is a result of the program
 
 
 def test_harmless_calls_are_compiled():

@@ -187,16 +187,15 @@ def test_a_function_without_a_part_to_compile():
 
 
 def test_per_call_differences_have_source_lines():
-    count = [0]
+    seen = set()  # neither a list nor a dict: no state of programs
 
     def f(x):
-        count[0] += 1
-        return x * count[0]  # counting
+        seen.add(len(seen))  # adding
+        return x * len(seen)
 
     text = str(explain(f, torch.ones(4)))
-    assert "in one call" in text
-    assert f"{HERE}{line_of('counting')}" in text
-    assert "Pass it as an argument" in text
+    assert "seen is changed by the function, which a program does not repeat" in text
+    assert f"{HERE}{line_of('adding')}" in text
 
 
 def test_modules_are_explained_by_parameter_names():
@@ -308,7 +307,6 @@ def test_explain_has_only_the_functions_side_effects():
 
     made = torch.compile(f)
     explanation = torch.compile.explain(made)(torch.ones(2))
-    calls = total[0].item()
-    assert calls == 2  # as many as it takes to have a program
-    assert np.allclose(made(torch.ones(2)).numpy(), 2 * (calls + 1))
+    assert total[0].item() == 1  # it calls the function until there is a program, but leaves the effects of one call
+    assert np.allclose(made(torch.ones(2)).numpy(), 4)
     assert "total = %" in str(explanation)

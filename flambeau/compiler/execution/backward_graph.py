@@ -293,7 +293,8 @@ def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.
     versions = [None if t is None else (t, 0 if t._counter is None else t._counter[0], used_by)
                 for t, used_by in zip(read, backward.leaf_uses, strict=True)]
     shapes = [(t._array.shape, t._array.dtype) for t in outputs]
-    edges = [(gradient_edge(t) if t._requires_grad else None, t._output_nr) for t in inputs]
+    edges = [(gradient_edge(t) if t._requires_grad and value is not None else None, t._output_nr)
+             for t, value in zip(inputs, backward.joint.gradients, strict=True)]  # none to what gets no gradient
     buckets = current_buckets.get()
     if buckets is None:
         node = CompiledFunctionBackward(backward, edges, shapes, saved, leaves, [v for v in versions if v is not None])

@@ -10,7 +10,7 @@ import functools
 import threading
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -34,6 +34,9 @@ from ..guards.object_kinds import is_traversable
 from ..splitting.part_results import held_elsewhere, mutable_containers, shared_containers
 from ..splitting.split_function import SplitFunction, resolve
 from ..stance import compiled_functions, policy
+from ..state.places import Place, changed_places, values_of
+from ..state.stateful_function import StatefulFunction
+from ..state.with_state import WithState
 from ..tracing.break_frames import BreakFrame
 from ..tracing.provenance_tracer import ProvenanceTracer
 from ..tracing.trace import MAX_TRACES, Trace
@@ -44,7 +47,7 @@ from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
 from .shape_families import LONG, ShapeFamily, family_key
-from .signatures import SignatureCache, is_static_argument, signature_of, without_numbers, without_values
+from .signatures import SignatureCache, is_static_argument, objects_of, signature_of, without_numbers, without_values
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -60,6 +63,8 @@ MAX_PART_TRACES = 4
 #: signatures of programs that were made from templates, and bytes of their arenas, which programs keep; the least
 #: recently used are dropped
 MAX_INSTANCES, MAX_ARENAS = 64, 1 << 28
+#: those of one signature, with other guards
+MAX_INSTANCES_OF_KEY = 4
 #: programs made from templates, from which on a new size runs eagerly at first, if sizes came again less often
 MAX_NEW_SIZES, CALLS_PER_SIZE = 24, 8
 #: templates from which on a size that none serves runs eagerly, if each of them served less calls than this
@@ -68,6 +73,10 @@ MAX_TEMPLATES, CALLS_PER_TEMPLATE = 8, 8
 MAX_SEEN = 1024
 #: calls that may initialize something before a program of the persistent cache is replayed
 MAX_SETUP_CALLS = 2
+
+
+#: traces from which on what changes outside of the function becomes an input
+MAX_CHANGES = 3
 
 
 class RecordedCall(NamedTuple):
@@ -119,6 +128,7 @@ class CompiledFunction:
         self.split: SplitFunction | None = None  # the function in parts, once a trace has failed
         self._part_of = part_of
         self._device_calls: Any = None
+        self.stateful: dict[tuple, StatefulFunction | None] = {}  # by objects among the arguments; None: not possible
         compiled_functions.add(self)
 
     def __repr__(self) -> str:
@@ -162,7 +172,7 @@ class CompiledFunction:
         """Drop all programs."""
         self._device_calls = None
         self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
-        self._families, self._instances, self._seen = {}, {}, {}
+        self._families, self._instances, self._seen, self.stateful = {}, {}, {}, {}
         self._num_instances = self._num_reused = 0
         self._seconds_of_instances = 0.0
 
@@ -201,6 +211,10 @@ class CompiledFunction:
         if cache is not None and not cache.matches(arguments):
             del self._signatures[key]
             cache = None
+        if self.stateful and (cache is None or cache.skip_reason is None):
+            stateful = self.stateful.get(objects_of(key))
+            if stateful is not None and stateful.matches(arguments):
+                return self._call_stateful(stateful, key, arguments, args, kwargs)
         if cache is None and self._families:
             cache = self._instance(key, arguments)
             if cache is None and key in self._seen:
@@ -271,6 +285,43 @@ class CompiledFunction:
             self._check_marks(cache.pending_traces[-1], tensors, arguments, args, kwargs)
         return result
 
+    # ----- state that the function changes -----
+
+    def _call_stateful(self, stateful: StatefulFunction, key: tuple, arguments: list[Any], args: tuple,
+                       kwargs: dict[str, Any]) -> Any:
+        """Run a call whose state is among the arguments and results of what is compiled."""
+        result = stateful(args, kwargs)
+        if stateful.failure is not None:
+            (frames, reason), stateful.failure = stateful.failure, None
+            cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
+            cache.skip_reason, cache.pending_traces = reason, []
+            self._call_stub = None
+            if self.fullgraph:
+                raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {reason}")
+            self._divide(frames, reason)
+        return result
+
+    def _add_state(self, places: Sequence[Place], args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Make places that the function changes inputs and results from the next call on; whether that is possible."""
+        arguments, tree = tree_flatten((args, kwargs))
+        key = objects_of(signature_of(arguments, tree))
+        if self.check or key in self.stateful or len(self.stateful) >= MAX_UNSTABLE_SIGNATURES:
+            return False
+        self.stateful[key] = StatefulFunction(self.function, places, self._compile_with_state,
+                                              SignatureCache(arguments).object_refs)
+        return True
+
+    def _compile_with_state(self, function: WithState, stateful: StatefulFunction) -> CompiledFunction:
+        made = _CompiledWithState(function, fullgraph=self.fullgraph, limit=self.limit, part_of=self._part_of,
+                                  dynamic=self.dynamic)
+        made.stateful_function, made.records_provenance = stateful, self.records_provenance
+        return made
+
+    def all_entries(self) -> Iterator[CacheEntry]:
+        """Yield the cache entries of all signatures, those of templates last."""
+        for cache in (*self._signatures.values(), *self._instances.values()):
+            yield from cache.entries
+
     def _check_marks(self, trace: Trace, tensors: Sequence[Any], arguments: list[Any], args: tuple,
                      kwargs: dict[str, Any]) -> None:
         """Raise after the first call if the function depends on the size of a marked dimension."""
@@ -316,7 +367,8 @@ class CompiledFunction:
             cache = self._instances.pop(instance_key, None)
             if cache is not None:
                 self._instances[instance_key] = cache
-                if cache.matches(arguments) and cache.entries[0].computed_inputs(arguments) is not None:
+                if cache.matches(arguments) and any(entry.computed_inputs(arguments) is not None
+                                                    and entry.python_guards_hold() for entry in cache.entries):
                     self._num_reused += 1
                     if family is not None:
                         family.num_served += 1
@@ -346,7 +398,11 @@ class CompiledFunction:
         while self._instances and (len(self._instances) >= MAX_INSTANCES or size > MAX_ARENAS):
             dropped = self._instances.pop(next(iter(self._instances)))
             size -= sum(each.arena_bytes for each in dropped.entries)
-        self._instances[without_values(key, entry.free_arguments)] = cache
+        instance_key, cache.is_of_template = without_values(key, entry.free_arguments), True
+        known = self._instances.pop(instance_key, None)  # their guards on Python objects do not hold
+        if known is not None and known.matches(arguments):
+            cache.entries += known.entries[:MAX_INSTANCES_OF_KEY - 1]
+        self._instances[instance_key] = cache
         self._num_instances += 1
         family.num_served += 1
         return cache
@@ -614,6 +670,8 @@ class CompiledFunction:
                 return self.function(*args, **kwargs)
             last = cache.pending_traces[-1].guard_set if cache.pending_traces else None
             violated = None if last is None else last.violated()
+            guards = [] if last is None else [*last.guards.values()]
+            before = values_of(guards)
             with_provenance = self._needs_provenance
             tracer = ProvenanceTracer(self.function, args, kwargs) if with_provenance else Tracer()
             tracer.needs_independent_results = self._needs_independent_results
@@ -643,8 +701,17 @@ class CompiledFunction:
             tracer.release()
             if any(entry.relax_pins(trace) for entry in cache.entries) or self._relax_template(cache, leaves, trace):
                 return result
+            if cache.is_of_template:  # traced entries have no guards on numbers: they belong to the signature
+                arguments, tree = tree_flatten((args, kwargs))
+                key = signature_of(arguments, tree)
+                cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
+            places = changed_places(guards, before, values_of(guards))
+            if places and self._add_state(places, args, kwargs):
+                cache.pending_traces, cache.num_traces, cache.values = [], 0, None
+                return result
             if trace.failure is None:
-                for other in reversed(cache.pending_traces):
+                # a call that changes objects agrees with none: guards are on what they were afterwards
+                for other in reversed(cache.pending_traces if places is not None and not places else []):
                     mismatch = difference(other, trace)
                     if mismatch is None:
                         cache.pending_traces.remove(other)
@@ -654,10 +721,18 @@ class CompiledFunction:
                         return result
                     if other is cache.pending_traces[-1]:
                         cache.mismatch = mismatch
-                if cache.may_use_record and not with_provenance and self._add_entry(
+                if cache.may_use_record and not with_provenance and not places and self._add_entry(
                         cache, lambda: self._compile_known(cache, trace, args, kwargs)):
                     cache.may_use_record = False
                     return result
+                if places is not None and not places and cache.num_traces >= MAX_CHANGES and cache.values is not None and (
+                        cache.values[0] is last):
+                    places = changed_places(guards, cache.values[1], before)
+                if places and self._add_state(places, args, kwargs):
+                    cache.pending_traces, cache.num_traces, cache.values = [], 0, None
+                    return result
+                if trace.guard_set is not None:
+                    cache.values = trace.guard_set, values_of([*trace.guard_set.guards.values()])
                 if last is not None and violated is not None and trace.guard_set is not None:
                     mutation = last.mutation(trace.guard_set, violated)
                     if mutation is not None:
@@ -707,6 +782,29 @@ class CompiledFunction:
         if self._part_of is not None and cache.entries and not cache.entries[0].program.schedule.kernels:
             split, key = self._part_of
             split.run_in_python(key)
+
+
+class _CompiledWithState(CompiledFunction):
+    """A compiled `WithState`; failures and further places are those of `stateful_function`."""
+
+    function: WithState
+    stateful_function: StatefulFunction
+
+    def _add_state(self, places: Sequence[Place], args: tuple, kwargs: dict[str, Any]) -> bool:
+        return self.stateful_function.extend(places)
+
+    def _divide(self, frames: Sequence[BreakFrame], reason: str) -> None:
+        self.stateful_function.failure = frames, reason
+
+    def _load(self, cache: SignatureCache, signature: tuple, arguments: list[Any]) -> None:
+        cache.may_use_record = False  # programs with state are not stored
+
+    def _save(self, entry: CacheEntry, saved: program_cache.SavedProgram, guard_set: GuardSet, initial: list[Any],
+              num_calls_before: int, args: tuple, kwargs: dict[str, Any]) -> None:
+        entry.bypass_reason = "the function changes Python state"
+
+    def _trace_key(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
+        return ""
 
 
 def _unpickle(function: Callable[..., Any], fullgraph: bool, limit: int | None, check: bool,

@@ -43,6 +43,11 @@ def without_numbers(signature: tuple, sizes: bool) -> list[Any]:
             else (len(x[1]), *x[3:]) if sizes and x[0] == "tensor" else x for x in signature]
 
 
+def objects_of(signature: tuple) -> tuple:
+    """Return the keys of a signature's arguments that are keyed by identity."""
+    return tuple([x for x in signature if x.__class__ is tuple and x and x[0] == "object"])
+
+
 def without_values(signature: tuple, positions: frozenset[int]) -> tuple:
     """Return a signature without the values of the arguments at these positions, which are numbers."""
     return tuple([x[:1] if i - 1 in positions else x for i, x in enumerate(signature)])
@@ -102,10 +107,12 @@ class SignatureCache:
         layouts: shapes and strides of the tensors.
         numbers: the numbers among the arguments.
         seconds: how long the last traced call took.
+        is_of_template: whether a template gives the entries; others do not belong here.
+        values: the guards of the last pending trace, and their values after it.
     """
 
-    __slots__ = ("entries", "family", "has_unstable_objects", "layouts", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "numbers", "object_refs", "pending_traces", "seconds", "skip_reason")
+    __slots__ = ("entries", "family", "has_unstable_objects", "is_of_template", "layouts", "may_use_record", "mismatch", "num_mutations",
+                 "num_traces", "numbers", "object_refs", "pending_traces", "seconds", "skip_reason", "values")
 
     def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
         self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])
@@ -120,7 +127,8 @@ class SignatureCache:
         self.mismatch: str | None = None
         self.num_mutations = 0
         self.has_unstable_objects = False
-        self.may_use_record = True
+        self.may_use_record, self.is_of_template = True, False
+        self.values: tuple[Any, list[Any]] | None = None
 
     def matches(self, arguments: Sequence[Any]) -> bool:
         """Whether the arguments that are keyed by identity are the same objects."""
@@ -135,5 +143,5 @@ def weak_reference(x: Any) -> Callable[[], Any]:
         return lambda: x
 
 
-__all__ = ["SignatureCache", "alias_signature", "argument_signature", "is_static_argument", "signature_of",
-           "without_numbers", "without_values"]
+__all__ = ["SignatureCache", "alias_signature", "argument_signature", "is_static_argument", "objects_of",
+           "signature_of", "without_numbers", "without_values"]

@@ -159,19 +159,35 @@ def values_match(kind: int, a: Any, b: Any) -> bool:
     return _equal(a, b)
 
 
-def module_snapshot(module: Any, names: frozenset[str] | None) -> tuple[Any, ...]:
+class ModuleNames(NamedTuple):
+    """What a guard on a module compares: attributes `names` (None: all), without some attributes, buffers, parameters."""
+
+    names: frozenset[str] | None
+    attributes: frozenset[str]
+    buffers: frozenset[str]
+    parameters: frozenset[str]
+
+
+def module_snapshot(module: Any, names: frozenset[str] | ModuleNames | None) -> tuple[Any, ...]:
     """Return the classes, mode, parameters, buffers, submodules and hooks of a module, and its attributes `names`.
 
     None stands for all attributes.
     """
     own = module.__dict__
+    without: dict[str, frozenset[str]] = {}
+    attributes: frozenset[str] = frozenset()
+    if names.__class__ is ModuleNames:
+        names, attributes, *members = names  # type: ignore[misc, assignment]
+        without = dict(zip(("_buffers", "_parameters"), members, strict=True))  # type: ignore[arg-type]
     found: list[Any] = [len(GLOBAL_HOOKS.any), *GLOBAL_HOOKS.any]
     found += [type(module), type(module).forward, own.get("forward"), own["training"]]
     for kind in ("_parameters", "_buffers", "_modules", *MODULE_HOOKS):
         members = own[kind]
+        if without.get(kind):
+            members = {name: value for name, value in members.items() if name not in without[kind]}
         found += [len(members), *members, *members.values()]
     for name, value in own.items():
-        if name not in MODULE_INTERNALS and (names is None or name in names):
+        if name not in MODULE_INTERNALS and (names is None or name in names) and name not in attributes:
             found += [name, value]
     return tuple(found)
 
@@ -250,5 +266,6 @@ def user_paths(guards: Sequence[Guard]) -> Iterator[str]:
 
 __all__ = ["ABSENT", "ARRAY", "ATTRIBUTE", "CELL", "CHANGING", "DICT", "ITEM", "LIST", "MISSING", "MODULE",
            "MODULE_HOOKS", "MODULE_INTERNALS", "QUERY", "RNG_STATE", "SET", "TENSOR_MATCH", "UNSUPPORTED", "Guard",
+           "ModuleNames",
            "current_value", "differing_part", "guard_expression", "is_", "is_rng", "module_snapshot", "query",
            "rng_state", "tensor_properties", "user_paths", "values_match"]

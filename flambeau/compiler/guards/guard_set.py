@@ -51,6 +51,7 @@ from .guard import (
     TENSOR_MATCH,
     UNSUPPORTED,
     Guard,
+    ModuleNames,
     current_value,
     differing_part,
     is_rng,
@@ -95,6 +96,7 @@ class GuardSet:
         modules: modules that were called.
         tensors: lifted tensors.
         is_outside: whether a tensor existed before the call and is not an argument.
+        excluded: places that are inputs (`state.places.Excluded`), or None.
 
     Attributes:
         guards: by (kind, identity of the holder, key).
@@ -105,10 +107,10 @@ class GuardSet:
     """
 
     def __init__(self, hook: FrameHook, modules: Sequence[Any], tensors: Sequence[Any] = (),
-                 is_outside: Callable[[Any], bool] = lambda tensor: True) -> None:
+                 is_outside: Callable[[Any], bool] = lambda tensor: True, excluded: Any = None) -> None:
         self.guards: dict[tuple[int, int, Any], Guard] = {}
         self.failure: str | None = None
-        self._is_outside = is_outside
+        self._is_outside, self._excluded = is_outside, excluded
         self.external_call = hook.external_call
         self._codes = {key: code for key, (code, _) in hook.codes.items()}
         self._visited: dict[int, Any] = {}
@@ -153,11 +155,19 @@ class GuardSet:
             self._visit_pending()
         self._visit_unnamed_closures(hook)
         self._visited.clear()
-        del self._is_outside
+        if excluded is not None:
+            pins = excluded.pins([*self.guards.values()])
+            if pins is None:
+                self.failure = self.failure or "a container of state is reached in two ways"
+            for pin in pins or ():
+                self.guards[pin.kind, id(pin.holder), pin.key] = pin
+        del self._is_outside, self._excluded
 
     # ----- collection -----
 
     def _add(self, kind: int, holder: Any, key: Any, value: Any, path: str, of: Any = None) -> None:
+        if self._excluded is not None and self._excluded.covers(kind, holder, key):
+            return
         name = None if kind == MODULE else key
         self.guards.setdefault((kind, id(holder if of is None else of), name), Guard(kind, holder, key, value, path))
         self._size += len(value) if isinstance(value, tuple) and kind != MODULE else 1
@@ -328,7 +338,10 @@ class GuardSet:
     def _module(self, module: Any, path: str) -> None:
         cls, own = type(module), module.__dict__
         names = None if self._any_attribute or is_package_module(cls) else self.names
-        self._add(MODULE, module, names, module_snapshot(module, names), path)
+        key: Any = names
+        if self._excluded is not None and any(without := self._excluded.of_module(module)):
+            key = ModuleNames(names, *without)
+        self._add(MODULE, module, key, module_snapshot(module, key), path)
         if is_package_module(cls):
             home = next(each for each in cls.__mro__ if "forward" in each.__dict__)
             self._add(ATTRIBUTE, home, "forward", home.__dict__["forward"], f"{home.__name__}.forward")

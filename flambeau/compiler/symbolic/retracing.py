@@ -22,6 +22,7 @@ from ...ops.declare import Op
 from ...shapes import Size, as_size
 from ...trees import tree_flatten, tree_unflatten
 from ..guards.guard import Guard
+from ..state.with_state import WithState
 from ..tracing.aliasing import memory_order, owner
 from ..tracing.frame_hook import SideEffect
 from ..tracing.speculation import known_codes, random_states
@@ -204,6 +205,8 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
     new_args, new_kwargs = tree_unflatten(replaced, tree)
     with ExitStack() as stack:
         stack.enter_context(preserved_objects(python_guards))
+        for undo in function.restorers() if isinstance(function, WithState) else ():
+            stack.callback(undo)
         written = stack.enter_context(_preserved(trace, tensors))
         tracer = _RetracingTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes}, reads)
         tracer.needs_independent_results = needs_independent_results

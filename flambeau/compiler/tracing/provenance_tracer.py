@@ -21,6 +21,7 @@ from ...nn import Module
 from ...optim.optimizer import Optimizer
 from ...trees import is_container, tree_flatten
 from .aliasing import address
+from ..state.with_state import WithState
 from .provenance import Place, Provenance
 from .trace import Trace
 from .tracer import Tracer
@@ -181,6 +182,10 @@ def _named_objects(function: Any, args: tuple, kwargs: dict[str, Any]) -> Iterat
 
 def arguments_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return a call's arguments by parameter name."""
+    if isinstance(function, WithState):
+        count = function.num_leaves
+        return [*zip(function.leaf_names(), args[:count], strict=True),
+                *arguments_of(function.function, args[count:], kwargs)]
     try:
         called = function.forward if isinstance(function, Module) else function
         bound = inspect.signature(called).bind(*args, **kwargs).arguments
@@ -190,6 +195,8 @@ def arguments_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> list[tup
 
 
 def _outer_variables(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if isinstance(function, WithState):
+        function = function.function
     if isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, Module):

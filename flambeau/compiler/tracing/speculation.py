@@ -63,7 +63,7 @@ def with_nested(function: types.FunctionType) -> Iterator[tuple[int, tuple[types
         pending += [x for x in code.co_consts if isinstance(x, types.CodeType)]
 
 
-def _reachable(roots: Iterable[Any]) -> tuple[_ReachableCode, set[int]]:
+def reachable(roots: Iterable[Any]) -> tuple[_ReachableCode, set[int]]:
     """Return the guards on what roots lead to, and the identities of the code that they may run."""
     known = FrameHook()
     known.codes[id(_IMPLICIT_NAMES)] = _IMPLICIT_NAMES, None
@@ -129,7 +129,7 @@ def without_effects(tracer: Any, roots: Sequence[Any]) -> Iterator[None]:
         yield
         return
     hook = tracer.frame_hook
-    reached, codes = _reachable(roots)
+    reached, codes = reachable(roots)
     if any(guard.kind in (RNG_STATE, UNSUPPORTED) for guard in reached.guards.values()):
         raise Unsupported("a backward pass with an iterator or a random number generator")
     known = frozenset(tracer.storages)
@@ -173,7 +173,7 @@ def run_once(tracer: Any, function: Callable[..., Any], args: tuple, kwargs: dic
         return False, None
     hook.pause()
     try:
-        reached, codes = _reachable([function, *roots, *tree_flatten((args, kwargs))[0]])
+        reached, codes = reachable([function, *roots, *tree_flatten((args, kwargs))[0]])
         guards = [guard for guard in reached.guards.values() if not isinstance(guard.holder, LRU_CACHE)]
         undo = [*restorers(guards), *random_states()]
         python = global_state()
@@ -240,4 +240,4 @@ def random_states() -> list[Callable[[], None]]:
     return restorers
 
 
-__all__ = ["known_codes", "packed_values", "random_states", "run_once", "user_code_of", "without_effects"]
+__all__ = ["known_codes", "packed_values", "random_states", "reachable", "run_once", "user_code_of", "without_effects"]

@@ -196,7 +196,7 @@ class Trace:
         if self.failure is None:
             argument_ids = {id(tensor) for tensor, _ in self._tracer.arguments_at_entry}
             self.guard_set = GuardSet(hook, self.modules, self.outside_tensors(), lambda tensor: (
-                id(tensor) not in argument_ids and not self._tracer.is_created(tensor)))
+                id(tensor) not in argument_ids and not self._tracer.is_created(tensor)), self._tracer.excluded)
             self.failure, self.user_attributes = self.guard_set.failure, self.guard_set.user_attributes
             for tensor, _ in self._tracer.arguments_at_entry:
                 if not self.guard_set.names.isdisjoint(name for name in tensor.__dict__ if name[:1] != "_"):

@@ -69,10 +69,12 @@ class Tracer(StorageTracer):
         frame_hook: what Python code ran, and its side effects.
         needs_independent_results: whether no differentiable result may be computed from another one: they are results
             of one node, which a gradient with respect to a result does not see.
+        excluded: places of Python state that are inputs (`state.places.Excluded`), which need no guards; or None.
         check_write: called before a tensor is written to; None outside of speculation (`speculation.py`).
     """
 
     needs_independent_results = False
+    excluded: Any = None
     check_write: Callable[[Any], None] | None = None
 
     def __init__(self) -> None:
