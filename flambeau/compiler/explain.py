@@ -16,7 +16,7 @@ from ..ir.schedule.program import Program
 from ..modes import special
 from ..trees import tree_flatten
 from .api import compile
-from .execution.cache_entry import GUARDS_FAILED, CacheEntry
+from .execution.cache_entry import CacheEntry
 from .execution.compiled_function import (
     MAX_TRACES,
     MAX_UNSTABLE_SIGNATURES,

@@ -24,8 +24,8 @@ from .tracing.speculation import random_states, reachable
 class RepeatedCalls:
     """Runs calls of one function; only the first one has lasting effects.
 
-    Objects, tensors, gradients and random numbers that the function's code can reach are restored after each other call,
-    and what it prints is dropped. Files that it writes are written again.
+    Objects, tensors, gradients and random numbers that the function's code can reach are restored after each other
+    call, and what it prints is dropped. Files that it writes are written again.
 
     Args:
         function: the function.

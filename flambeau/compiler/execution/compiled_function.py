@@ -107,6 +107,8 @@ class CompiledFunction:
         dynamic: whether sizes may vary without tracing: True, from the first shape on; None, from the second one on.
     """
 
+    has_state = False  # whether Python state is among the arguments
+
     def __init__(self, function: Callable[..., Any], *, fullgraph: bool = False, limit: int | None = None,
                  check: bool = False, enabled: bool = True, part_of: tuple[SplitFunction, str] | None = None,
                  dynamic: bool | None = None) -> None:
@@ -238,7 +240,7 @@ class CompiledFunction:
                 return self(*args, **kwargs)
             unstable = [x for x in arguments if not is_static_argument(x)]
             if len(self._signatures) >= (self.limit or policy.recompile_limit) or (
-                    self._part_of is not None and self._number_varies(key)):
+                    (self._part_of is not None or self.has_state) and self._number_varies(key)):
                 return self._limit_reached(args, kwargs)
             if unstable and (self._num_unstable >= MAX_UNSTABLE_SIGNATURES or not all(map(is_traversable, unstable))):
                 if self._part_of is not None:
@@ -462,7 +464,9 @@ class CompiledFunction:
 
     def _number_varies(self, key: tuple) -> bool:
         """Whether a signature differs in numbers only, or in numbers and sizes only, from several others."""
-        return any(sum(without_numbers(other, sizes) == without_numbers(key, sizes) for other in self._signatures)
+        # state of other numbers or sizes is expected where there are programs
+        others = [other for other, cache in self._signatures.items() if not (self.has_state and cache.entries)]
+        return any(sum(without_numbers(other, sizes) == without_numbers(key, sizes) for other in others)
                    >= limit for sizes, limit in ((False, MAX_NUMBERS), (True, MAX_SIZES)))
 
     def _skipped_compilation(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -711,7 +715,7 @@ class CompiledFunction:
                 return result
             if trace.failure is None:
                 # a call that changes objects agrees with none: guards are on what they were afterwards
-                for other in reversed(cache.pending_traces if places is not None and not places else []):
+                for other in reversed(cache.pending_traces if places == [] else []):
                     mismatch = difference(other, trace)
                     if mismatch is None:
                         cache.pending_traces.remove(other)
@@ -725,8 +729,8 @@ class CompiledFunction:
                         cache, lambda: self._compile_known(cache, trace, args, kwargs)):
                     cache.may_use_record = False
                     return result
-                if places is not None and not places and cache.num_traces >= MAX_CHANGES and cache.values is not None and (
-                        cache.values[0] is last):
+                if places == [] and cache.num_traces >= MAX_CHANGES and (
+                        cache.values is not None and cache.values[0] is last):
                     places = changed_places(guards, cache.values[1], before)
                 if places and self._add_state(places, args, kwargs):
                     cache.pending_traces, cache.num_traces, cache.values = [], 0, None
@@ -789,12 +793,17 @@ class _CompiledWithState(CompiledFunction):
 
     function: WithState
     stateful_function: StatefulFunction
+    has_state = True
 
     def _add_state(self, places: Sequence[Place], args: tuple, kwargs: dict[str, Any]) -> bool:
         return self.stateful_function.extend(places)
 
     def _divide(self, frames: Sequence[BreakFrame], reason: str) -> None:
         self.stateful_function.failure = frames, reason
+
+    def _limit_reached(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._divide((), "the state that the function changes is another number in each call, or has another size")
+        return self.function(*args, **kwargs)
 
     def _load(self, cache: SignatureCache, signature: tuple, arguments: list[Any]) -> None:
         cache.may_use_record = False  # programs with state are not stored

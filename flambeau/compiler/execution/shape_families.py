@@ -275,11 +275,13 @@ class ShapeFamily:
         """Return a template of a trace, which may have a program, for symbols that vary; None if there is none."""
         at = frozenset([place for symbol in symbols for place in symbol.places]), has_program
         reasons = []
-        for headroom in HEADROOM[self.seconds > LONG:] if symbols else ():
+        free, none = self._free_places(), frozenset[tuple[int, int]]()
+        boosted = [(HEADROOM[0], free)] if not free.isdisjoint(at[0]) and self.seconds <= LONG else []
+        for headroom, far in [*boosted, *((each, none) for each in HEADROOM[self.seconds > LONG:])] if symbols else ():
             if self.failures.get(at, 0) >= (MAX_FAILURES if has_program else MAX_TRACE_FAILURES):
                 break
             try:
-                return _Making(trace, guards, layouts, numbers, symbols, call).template(headroom, self._free_places())
+                return _Making(trace, guards, layouts, numbers, symbols, call).template(headroom, far)
             except (NotSymbolic, OutOfTemplate) as error:
                 reasons.append(str(error))
         if reasons:

@@ -111,8 +111,9 @@ class SignatureCache:
         values: the guards of the last pending trace, and their values after it.
     """
 
-    __slots__ = ("entries", "family", "has_unstable_objects", "is_of_template", "layouts", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "numbers", "object_refs", "pending_traces", "seconds", "skip_reason", "values")
+    __slots__ = ("entries", "family", "has_unstable_objects", "is_of_template", "layouts", "may_use_record",
+                 "mismatch", "num_mutations", "num_traces", "numbers", "object_refs", "pending_traces", "seconds",
+                 "skip_reason", "values")
 
     def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
         self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])

@@ -160,7 +160,7 @@ def values_match(kind: int, a: Any, b: Any) -> bool:
 
 
 class ModuleNames(NamedTuple):
-    """What a guard on a module compares: attributes `names` (None: all), without some attributes, buffers, parameters."""
+    """What a guard on a module compares: attributes `names` (None: all), without some."""
 
     names: frozenset[str] | None
     attributes: frozenset[str]
@@ -176,9 +176,9 @@ def module_snapshot(module: Any, names: frozenset[str] | ModuleNames | None) -> 
     own = module.__dict__
     without: dict[str, frozenset[str]] = {}
     attributes: frozenset[str] = frozenset()
-    if names.__class__ is ModuleNames:
-        names, attributes, *members = names  # type: ignore[misc, assignment]
-        without = dict(zip(("_buffers", "_parameters"), members, strict=True))  # type: ignore[arg-type]
+    if isinstance(names, ModuleNames):
+        attributes, without = names.attributes, {"_buffers": names.buffers, "_parameters": names.parameters}
+        names = names.names
     found: list[Any] = [len(GLOBAL_HOOKS.any), *GLOBAL_HOOKS.any]
     found += [type(module), type(module).forward, own.get("forward"), own["training"]]
     for kind in ("_parameters", "_buffers", "_modules", *MODULE_HOOKS):

@@ -22,6 +22,7 @@ from ..guards.guard import (
     MISSING,
     MODULE,
     MODULE_INTERNALS,
+    UNSUPPORTED,
     Guard,
     ModuleNames,
     current_value,
@@ -182,7 +183,8 @@ def changed_places(guards: Sequence[Guard], before: Sequence[Any], after: Sequen
             places = [*_changed_in_module(old, new)]
             if not values_match(MODULE, old.rest, new.rest):
                 return None
-        elif old is not Absent and new is not Absent and values_match(guard.kind, old, new):
+        elif guard.kind == UNSUPPORTED or (  # which no two traces share, or they do not agree
+                old is not Absent and new is not Absent and values_match(guard.kind, old, new)):
             continue
         elif guard.kind in (LIST, DICT) and guard.holder.__class__ in MUTABLE:
             if roots is None:

@@ -20,8 +20,8 @@ from ...ir.graph.value import Value
 from ...nn import Module
 from ...optim.optimizer import Optimizer
 from ...trees import is_container, tree_flatten
-from .aliasing import address
 from ..state.with_state import WithState
+from .aliasing import address
 from .provenance import Place, Provenance
 from .trace import Trace
 from .tracer import Tracer
