@@ -25,7 +25,7 @@ class RepeatedCalls:
     """Runs calls of one function; only the first one has lasting effects.
 
     Objects, tensors, gradients and random numbers that the function's code can reach are restored after each other
-    call, and what it prints is dropped. Files that it writes are written again.
+    call, and what it prints to `sys.stdout` is dropped. Files that it writes are written again.
 
     Args:
         function: the function.
@@ -60,10 +60,9 @@ class RepeatedCalls:
             guards = []
         undo = [*restorers(guards), *_tensor_restorers(_tensors(guards, self._roots)), *random_states()]
         try:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), (
-                    warnings.catch_warnings()):
+            with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                yield
+                yield  # debug output of the compiler goes to `sys.stderr`
         finally:
             for restore in undo:
                 restore()

@@ -138,6 +138,7 @@ class Program:
                     first = result[0] if isinstance(result, tuple) else result
                     if first.requires_grad:
                         first.sum().backward()
+                        _detach(net)
             except Exception as error:
                 result = type(error).__name__
             state = {name: value for name, value in vars(net).items() if name[0] != "_"} | dict(net._buffers)
@@ -148,11 +149,29 @@ class Program:
 
 
 def _detach(net: Any) -> None:
+    """Cut the state off from earlier calls.
+
+    After a backward pass it leads to freed graphs. An eager result that does not depend on it may be differentiated; a
+    compiled one leads to it if another result of the call depends on it, here and in PyTorch.
+    """
     for name, value in [*vars(net).items()]:
-        if isinstance(value, torch.Tensor):
-            setattr(net, name, value.detach())
-        elif isinstance(value, tuple):
-            setattr(net, name, tuple([x.detach() if isinstance(x, torch.Tensor) else x for x in value]))
+        if name[0] != "_":
+            setattr(net, name, _detached(value))
+    for name, value in net._buffers.items():
+        net._buffers[name] = _detached(value)
+
+
+def _detached(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.detach()
+    if isinstance(x, tuple):
+        return tuple(map(_detached, x))
+    if isinstance(x, dict):
+        x.update({key: _detached(each) for key, each in x.items()})
+    elif isinstance(x, (list, deque)):
+        for i, each in enumerate(x):
+            x[i] = _detached(each)
+    return x
 
 
 def _plain(x: Any) -> Any:

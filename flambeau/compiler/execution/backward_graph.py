@@ -239,11 +239,13 @@ class CompiledFunctionBackward(Node):
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         backward, piece = self.backward, self.piece
+        given = list(cotangents) if self.outputs is not None else [cotangents]
+        if all(g is None for g in given):  # the results of a later call have an edge here, and depend on none of these
+            return [None] * len(self.edges)
         if backward is None:
             raise RuntimeError(FREED_MESSAGE)
         if tensors and grad_mode.get():
             raise RuntimeError("torch.compile with aot_autograd does not currently support double backward")
-        given = list(cotangents) if self.outputs is not None else [cotangents]
         if piece is None or not piece.number:
             self.used[0] = frozenset([i for i, g in enumerate(given) if g is not None])
         used = self.used[0]

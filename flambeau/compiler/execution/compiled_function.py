@@ -47,7 +47,15 @@ from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
 from .shape_families import LONG, ShapeFamily, family_key
-from .signatures import SignatureCache, is_static_argument, objects_of, signature_of, without_numbers, without_values
+from .signatures import (
+    SignatureCache,
+    argument_signature,
+    is_static_argument,
+    objects_of,
+    signature_of,
+    without_numbers,
+    without_values,
+)
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -75,6 +83,8 @@ MAX_SEEN = 1024
 MAX_SETUP_CALLS = 2
 
 
+#: objects among the arguments, each with state of its own
+MAX_STATEFUL = 64
 #: traces from which on what changes outside of the function becomes an input
 MAX_CHANGES = 3
 
@@ -294,20 +304,48 @@ class CompiledFunction:
         """Run a call whose state is among the arguments and results of what is compiled."""
         result = stateful(args, kwargs)
         if stateful.failure is not None:
-            (frames, reason), stateful.failure = stateful.failure, None
-            cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
-            cache.skip_reason, cache.pending_traces = reason, []
-            self._call_stub = None
-            if self.fullgraph:
-                raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {reason}")
-            self._divide(frames, reason)
+            self._note_failure(stateful, key, arguments)
+        elif self._call_stub is None and policy.is_default and not kwargs:
+            self._call_stub = self._stateful_stub(stateful, arguments, args)
         return result
+
+    def _note_failure(self, stateful: StatefulFunction, key: tuple, arguments: list[Any]) -> None:
+        """Divide the function, because a call with its state as an input cannot be compiled."""
+        assert stateful.failure is not None
+        (frames, reason), stateful.failure = stateful.failure, None
+        cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
+        cache.skip_reason, cache.pending_traces = reason, []
+        self._call_stub = None
+        if self.fullgraph:
+            raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {reason}")
+        self._divide(frames, reason)
+
+    def _stateful_stub(self, stateful: StatefulFunction, arguments: list[Any], args: tuple
+                       ) -> Callable[..., Any] | None:
+        """Return the call stub of a function with state: it checks what selects the state; None if there is none."""
+        if len(arguments) != len(args) or any(cache.skip_reason is not None for cache in self._signatures.values()):
+            return None
+        kinds = [x.__class__ for x in args]
+        if any(argument_signature(x)[0] == "object" for x in args):
+            return None
+
+        def call_stateful(*args: Any) -> Any:
+            if [x.__class__ for x in args] != kinds:
+                return GUARDS_FAILED
+            result = stateful(args, {})
+            if stateful.failure is not None:
+                arguments, tree = tree_flatten((args, {}))
+                self._note_failure(stateful, signature_of(arguments, tree), arguments)
+            return result
+
+        return call_stateful
 
     def _add_state(self, places: Sequence[Place], args: tuple, kwargs: dict[str, Any]) -> bool:
         """Make places that the function changes inputs and results from the next call on; whether that is possible."""
         arguments, tree = tree_flatten((args, kwargs))
         key = objects_of(signature_of(arguments, tree))
-        if self.check or key in self.stateful or len(self.stateful) >= MAX_UNSTABLE_SIGNATURES:
+        known = self.stateful.get(key)
+        if self.check or len(self.stateful) >= MAX_STATEFUL or (known is not None and known.matches(arguments)):
             return False
         self.stateful[key] = StatefulFunction(self.function, places, self._compile_with_state,
                                               SignatureCache(arguments).object_refs)
@@ -650,6 +688,7 @@ class CompiledFunction:
         if entry is None:
             return False
         cache.entries.insert(0, entry)
+        cache.values = None
         if cache.family is not None and (cache.layouts or cache.numbers):
             self._families.setdefault(cache.family, ShapeFamily()).add(
                 entry, cache.layouts, cache.numbers, cache.seconds)

@@ -25,7 +25,7 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.saved.saved_tensors import Packed
 from ...ir.graph.value import Unsupported
 from ...trees import tree_flatten
-from ..guards.guard import ATTRIBUTE, RNG_STATE, UNSUPPORTED, Guard
+from ..guards.guard import ATTRIBUTE, QUERY, RNG_STATE, UNSUPPORTED, Guard
 from ..guards.guard_set import GuardSet
 from ..guards.object_kinds import LRU_CACHE
 from ..symbolic.formulas import NotSymbolic
@@ -142,8 +142,12 @@ def without_effects(tracer: Any, roots: Sequence[Any]) -> Iterator[None]:
     states, before = random_states(), (hook.known_codes, tracer.check_write)
     hook.known_codes, tracer.check_write = codes, check_write
     try:
+        contexts = {id(each) for each in roots}  # of custom Functions: each call makes its own
         with preserved_objects([*reached.guards.values()]):
             yield
+            for guard in reached.guards.values():
+                if id(guard.holder) not in contexts and guard.kind != QUERY and not guard.holds():
+                    raise Unsupported(f"a backward pass that changes {guard.path}")
     except SideEffect as effect:
         raise Unsupported(f"a backward pass with a side effect: {effect}") from None
     except NotSymbolic as error:
