@@ -8,7 +8,7 @@ and makes the tensor of the result.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..runtime import entry_points, numpy_abi, object_layout
+from . import free_rows
 from .llvm import kernel_entry
 from .llvm.kernel_entry import FunctionPointer
 from .llvm.loop_nests import I1, I32, I64, POINTER, as_opaque_pointer, at, i64, local, loop, word
@@ -44,20 +45,21 @@ _OF_NUMPY = ("new_array", "set_base")
 #: words of an entry before its arguments: numbers of arguments by position, by name, of tensors; the object that owns
 #: the entry and what it refers to; the class of the tuple of several results, or 0; the number of steps, where they
 #: begin, and the number of the value that is the result; 0, or where views of the first tensor are described; 0 where
-#: nothing is recorded even if a tensor requires gradients
-(BY_POSITION, BY_NAME, TENSOR_COUNT, OWNER, SEVERAL, STEP_COUNT, FIRST_STEP, RESULT, VIEWS, DIFFERENTIABLE,
- ARGUMENTS) = range(11)
+#: nothing is recorded even if a tensor requires gradients; 0, or where free rows are described (`free_rows`)
+(BY_POSITION, BY_NAME, TENSOR_COUNT, OWNER, SEVERAL, STEP_COUNT, FIRST_STEP, RESULT, VIEWS, DIFFERENTIABLE, FREE,
+ ARGUMENTS) = range(12)
 #: words of views: their number, 0 for one that is not in a tuple; of each its offset, rank, shape, strides
 VIEW_COUNT, FIRST_VIEW = 0, 1
 #: kinds of arguments: a constant [0, object]; a tensor [1, dtype, rank, shape..., strides...]; a tensor that was given
-#: before [2, its number]; a list or a tuple with tensors [3, class, length, words of each item...]
-CONSTANT, TENSOR, AGAIN, SEQUENCE = range(4)
+#: before [2, its number]; a list or a tuple with tensors [3, class, length, words of each item...]; a tensor whose
+#: first extents are free [4, dtype, rank, how many, stride of a row, other extents..., their strides...]
+CONSTANT, TENSOR, AGAIN, SEQUENCE, ROWS = range(5)
 #: words of a step before its sources: its length; the function; the number of its arguments; 0 where its value is what
 #: it returns, or 1 and more: the number of the new array that is it
 STEP_LENGTH, FUNCTION, SOURCE_COUNT, FILLS, FIRST_SOURCE = range(5)
 #: kinds of a step's arguments: a value by number, those of the tensors first [0, k]; an object [1, object]; a new array
-#: [2, dtype, rank, shape...]
-GIVEN, FIXED, FRESH = 0, 1, 2
+#: [2, dtype, rank, shape...], or one with the free extents [3, dtype, how many, rank of the rest, its shape...]
+GIVEN, FIXED, FRESH, FRESH_ROWS = range(4)
 
 _EQUAL = 2  # Py_EQ
 _VOID = ir.VoidType()
@@ -158,9 +160,11 @@ def _emit_equality(module: ir.Module) -> ir.Function:
 def _emit_match(module: ir.Module, equal: ir.Function, slots: dict[str, int]) -> ir.Function:
     """`match(block, object, words, tensors, values, state)`: the words that describe an argument, 0 where it differs.
 
-    `state` has the number of tensors so far, and 1 where one of them requires gradients.
+    `state` has the number of tensors so far, 1 where one of them requires gradients, the product of the free extents,
+    and their address, 0 where none were met.
     """
     type_ = ir.FunctionType(I64, [POINTER] * 6)
+    match_rows = _emit_match_of_rows(module, slots)
     function, b = kernel_entry.begin(module, "match", type_)
     function.linkage = "internal"
     block, given, words, tensors, values, state = function.args
@@ -199,6 +203,29 @@ def _emit_match(module: ir.Module, equal: ir.Function, slots: dict[str, int]) ->
             b.store(e.pointer(each, first), at(b, each, here))
         b.store(b.add(word(b, state, 0), i64(1)), state)
         b.ret(i64(2))
+    with b.if_then(b.icmp_signed("==", word(b, words, 0), i64(ROWS)), likely=False):
+        b.ret(b.call(match_rows, function.args))
+    _emit_tensor(e, slots, function.args, None)
+    return function
+
+
+def _emit_match_of_rows(module: ir.Module, slots: dict[str, int]) -> ir.Function:
+    """`match` of tensors whose first extents are free, which is not inlined: calls without them do without it."""
+    extents = free_rows.emit_match(module)
+    function, b = kernel_entry.begin(module, "match_tensor_of_rows", ir.FunctionType(I64, [POINTER] * 6))
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    _emit_tensor(_Emission(b, function.args[0]), slots, function.args, extents)
+    return function
+
+
+def _emit_tensor(e: _Emission, slots: dict[str, int], arguments: Sequence[Any], match_extents: Any) -> None:
+    """The rest of `match`: an argument that has to be a tensor of this layout.
+
+    Args:
+        match_extents: compares the extents where the first ones are free (`free_rows.emit_match`); None: they are not.
+    """
+    b, (_, given, words, tensors, values, state) = e.b, arguments
     kind = e.class_of(given)
     with e.unless(b.or_(e.same(kind, e.object("tensor")), e.same(kind, e.object("parameter")))):
         b.ret(i64(0))
@@ -213,11 +240,17 @@ def _emit_match(module: ir.Module, equal: ir.Function, slots: dict[str, int]) ->
     with e.unless(b.icmp_signed("==", b.sext(b.load(at(b, array, numpy_abi.NDIM), typ=I32), I64), rank)):
         b.ret(i64(0))
     shape, strides = e.pointer(array, numpy_abi.SHAPE), e.pointer(array, numpy_abi.STRIDES)
-    with loop(b, i64(0), rank) as d:
-        after = b.add(d, i64(3))
-        fits = b.and_(b.icmp_signed("==", word(b, shape, d), word(b, words, after)),
-                      b.icmp_signed("==", word(b, strides, d), word(b, words, b.add(after, rank))))
-        with e.unless(fits):
+    used: Any = None
+    if match_extents is None:
+        with loop(b, i64(0), rank) as d:
+            after = b.add(d, i64(3))
+            fits = b.and_(b.icmp_signed("==", word(b, shape, d), word(b, words, after)),
+                          b.icmp_signed("==", word(b, strides, d), word(b, words, b.add(after, rank))))
+            with e.unless(fits):
+                b.ret(i64(0))
+    else:
+        used = b.call(match_extents, [words, rank, shape, strides, state])
+        with b.if_then(b.icmp_signed("==", used, i64(0))):
             b.ret(i64(0))
     count = word(b, state, 0)
     with loop(b, i64(0), count) as i:  # one tensor twice is another call
@@ -229,19 +262,23 @@ def _emit_match(module: ir.Module, equal: ir.Function, slots: dict[str, int]) ->
     b.store(b.add(count, i64(1)), state)
     with e.unless(e.same(e.pointer(given, slots["_requires_grad"]), e.object("false"))):
         b.store(i64(1), at(b, state, 8))
-    b.ret(b.add(b.mul(rank, i64(2)), i64(3)))
-    return function
+    b.ret(b.add(b.mul(rank, i64(2)), i64(3)) if used is None else used)
 
 
 def _emit_step(module: ir.Module) -> ir.Function:
-    """`step(block, words, values)`: the new reference that is the value of a step; null with or without an error."""
-    function, b = kernel_entry.begin(module, "step", ir.FunctionType(POINTER, [POINTER, POINTER, POINTER]))
+    """`step(block, words, values, extents)`: the new reference that is the value of a step; null without it.
+
+    An error may be set then, or not. `extents` are the free ones of the call.
+    """
+    place_shape = free_rows.emit_place_shape(module)
+    function, b = kernel_entry.begin(module, "step", ir.FunctionType(POINTER, [POINTER] * 4))
     function.linkage = "internal"
-    block, step, values = function.args
+    block, step, values, extents = function.args
     e = _Emission(b, block)
     count = word(b, step, SOURCE_COUNT)
     arguments, fresh, made, source = _memory(b, POINTER, SOURCES), _memory(b, POINTER, NEW), _memory(b, I64), _memory(
         b, POINTER)
+    rank, shape, memory = _memory(b, I64), _memory(b, POINTER), _memory(b, I64, free_rows.RANK)
     b.store(i64(0), made)
     b.store(at(b, step, 8 * FIRST_SOURCE), source)
 
@@ -254,12 +291,20 @@ def _emit_step(module: ir.Module) -> ir.Function:
         words = b.load(source, typ=POINTER)
         kind = word(b, words, 0)
         place = at(b, arguments, b.mul(i, i64(8)))
-        with b.if_else(b.icmp_signed("==", kind, i64(FRESH))) as (new, known):
+        with b.if_else(b.icmp_signed(">=", kind, i64(FRESH))) as (new, known):
             with new:
-                descriptor, rank = e.pointer(words, 8), word(b, words, 2)
+                descriptor = e.pointer(words, 8)
+                b.store(word(b, words, 2), rank)
+                b.store(at(b, words, 24), shape)
+                b.store(at(b, words, b.mul(b.add(word(b, words, 2), i64(3)), i64(8))), source)
+                with b.if_then(b.icmp_signed("==", kind, i64(FRESH_ROWS)), likely=False):
+                    b.store(b.call(place_shape, [words, extents, memory]), rank)
+                    b.store(memory, shape)
+                    b.store(at(b, words, b.mul(b.add(word(b, words, 3), i64(4)), i64(8))), source)
                 e.refer(descriptor)
-                array = e.call("new_array", POINTER, e.object("ndarray"), descriptor, b.trunc(rank, I32),
-                               at(b, words, 24), _NULL, _NULL, ir.Constant(I32, 0), _NULL)
+                array = e.call("new_array", POINTER, e.object("ndarray"), descriptor,
+                               b.trunc(b.load(rank, typ=I64), I32), b.load(shape, typ=POINTER), _NULL, _NULL,
+                               ir.Constant(I32, 0), _NULL)
                 with b.if_then(e.same(array, _NULL), likely=False):
                     release_fresh()
                     b.ret(_NULL)
@@ -267,7 +312,6 @@ def _emit_step(module: ir.Module) -> ir.Function:
                 b.store(array, at(b, fresh, b.mul(number, i64(8))))
                 b.store(b.add(number, i64(1)), made)
                 b.store(array, place)
-                b.store(at(b, words, b.mul(b.add(rank, i64(3)), i64(8))), source)
             with known:
                 with b.if_else(b.icmp_signed("==", kind, i64(GIVEN))) as (given, fixed):
                     with given:
@@ -344,12 +388,12 @@ def _emit_wrap_all(module: ir.Module, wrap: ir.Function) -> ir.Function:
 
 
 def _emit_run(module: ir.Module, slots: dict[str, int]) -> ir.Function:
-    """`run(block, entry, values)`: the result of an entry's steps; `values` has the arrays of the tensors."""
+    """`run(block, entry, values, extents)`: the result of an entry's steps; `values` has the arrays of the tensors."""
     step, wrap = _emit_step(module), _emit_wrap(module, slots)
     wrap_all = _emit_wrap_all(module, wrap)
-    function, b = kernel_entry.begin(module, "run", ir.FunctionType(POINTER, [POINTER, POINTER, POINTER]))
+    function, b = kernel_entry.begin(module, "run", ir.FunctionType(POINTER, [POINTER] * 4))
     function.linkage = "internal"
-    block, entry, values = function.args
+    block, entry, values, extents = function.args
     e = _Emission(b, block)
     owner, several = e.pointer(entry, 8 * OWNER), e.pointer(entry, 8 * SEVERAL)
     tensors, steps, last = (word(b, entry, each) for each in (TENSOR_COUNT, STEP_COUNT, RESULT))
@@ -377,7 +421,7 @@ def _emit_run(module: ir.Module, slots: dict[str, int]) -> ir.Function:
 
     with loop(b, i64(0), steps) as _:
         here = b.load(words, typ=POINTER)
-        value = b.call(step, [block, here, values])
+        value = b.call(step, [block, here, values, extents])
         with b.if_then(e.same(value, _NULL), likely=False):
             raised = e.call("PyErr_Occurred", POINTER)
             with b.if_then(e.same(raised, _NULL)):
@@ -548,6 +592,7 @@ def _generate(slots: dict[str, int]) -> str:
     module = ir.Module("known_call")
     equal = _emit_equality(module)
     match, run, views = _emit_match(module, equal, slots), _emit_run(module, slots), _emit_views(module, slots)
+    set_words = free_rows.emit_set_words(module)
     function, b = kernel_entry.begin(module, "known_call", _BUILTIN)
     self, arguments, _ = function.args
     block = b.load(at(b, self, numpy_abi.DATA), typ=POINTER)
@@ -571,7 +616,7 @@ def _generate(slots: dict[str, int]) -> str:
     positional = b.load(at(b, by_position, object_layout.LENGTH), typ=I64)
     named = e.call("PyDict_Size", I64, by_name)
     tensors, values = _memory(b, POINTER, TENSORS), _memory(b, POINTER, TENSORS + STEPS)
-    state, step = _memory(b, I64, 2), _memory(b, I64)
+    state, step = _memory(b, I64, free_rows.STATE), _memory(b, I64)
     here, key, value = _memory(b, POINTER), _memory(b, POINTER), _memory(b, POINTER)
     table = e.pointer(block, 8 * ENTRIES)
     with loop(b, i64(0), word(b, block, COUNT)) as number:
@@ -581,6 +626,7 @@ def _generate(slots: dict[str, int]) -> str:
         with b.if_then(counts_fit):
             b.store(i64(0), state)
             b.store(i64(0), at(b, state, 8))
+            b.store(i64(0), at(b, state, 8 * free_rows.EXTENTS))
             b.store(at(b, entry, 8 * ARGUMENTS), here)
             after = function.append_basic_block("differs")
 
@@ -602,6 +648,11 @@ def _generate(slots: dict[str, int]) -> str:
                     b.branch(after)
                 b.store(at(b, words, 8), here)
                 compare(b.load(value, typ=POINTER))
+            is_free = b.icmp_signed("!=", word(b, entry, FREE), i64(0))
+            with b.if_then(is_free, likely=False):
+                described = at(b, entry, b.mul(word(b, entry, FREE), i64(8)))
+                with b.if_then(b.not_(free_rows.fits(b, described, state))):
+                    b.branch(after)
             with b.if_then(b.icmp_signed("!=", b.and_(word(b, state, 1), word(b, entry, DIFFERENTIABLE)), i64(0))):
                 e.call("PyContextVar_Get", I32, e.object("grad_mode"), _NULL, mode)
                 enabled = b.load(mode, typ=POINTER)
@@ -610,7 +661,10 @@ def _generate(slots: dict[str, int]) -> str:
                     e.leave(false)
             with b.if_then(b.icmp_signed("!=", word(b, entry, VIEWS), i64(0))):
                 b.ret(b.call(views, [block, entry, e.pointer(tensors, 0)]))
-            b.ret(b.call(run, [block, entry, values]))
+            with b.if_then(is_free, likely=False):
+                b.call(set_words, [at(b, entry, b.mul(word(b, entry, FREE), i64(8))), state])
+                b.ret(b.call(run, [block, entry, values, e.pointer(state, 8 * free_rows.EXTENTS)]))
+            b.ret(b.call(run, [block, entry, values, _NULL]))
             b.position_at_end(after)
     e.leave(unknown)
     return str(module)
@@ -629,5 +683,5 @@ def maker(slots: tuple[tuple[str, int], ...]) -> Callable[[np.ndarray], Callable
     return entry_points.builtin_function_maker("known_call", _generate(dict(slots)))
 
 
-__all__ = ["AGAIN", "ARGUMENTS", "CLEAR", "CONSTANT", "FIXED", "FRESH", "GIVEN", "NEW", "SEQUENCE", "SOURCES", "STEPS",
-           "TENSOR", "TENSORS", "function_fields", "maker"]
+__all__ = ["AGAIN", "ARGUMENTS", "CLEAR", "CONSTANT", "FIXED", "FRESH", "FRESH_ROWS", "GIVEN", "NEW", "ROWS",
+           "SEQUENCE", "SOURCES", "STEPS", "TENSOR", "TENSORS", "function_fields", "maker"]

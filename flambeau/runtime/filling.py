@@ -19,13 +19,20 @@ class NewArray(NamedTuple):
     dtype: np.dtype
 
 
+class NewRows(NamedTuple):
+    """A new row-major array with the free extents of a call, and others after them."""
+
+    rest: tuple[int, ...]
+    dtype: np.dtype
+
+
 class Filling(NamedTuple):
     """A call that fills new arrays, of which one is the result.
 
     Attributes:
         function: returns its first or second argument, unless that is the result, where it computes nothing.
-        sources: of its arguments: the number of an array among those that the launch is given, a `NewArray`, or a list
-            of one object.
+        sources: of its arguments: the number of an array among those that the launch is given, a `NewArray`, a
+            `NewRows`, or a list of one object.
         owners: what has to live as long.
         result: the number of the new array that is the result.
     """
@@ -43,4 +50,4 @@ def with_filling(launch: Callable[..., Any], filling: Filling | None) -> Callabl
     return launch
 
 
-__all__ = ["Filling", "NewArray", "with_filling"]
+__all__ = ["Filling", "NewArray", "NewRows", "with_filling"]

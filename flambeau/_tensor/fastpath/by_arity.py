@@ -174,6 +174,12 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     enter: Any = None
     of_others = launched(general)  # tensors of other dtypes
 
+    def observed(result: Any, input: Any) -> Any:
+        """What enters known calls, after a call that may be planned for any number of rows."""
+        from .free_calls import observe_free
+
+        return observe_free(known_calls, general, (input,), {}, result) or enter
+
     def call(input: Any, *, out: Any = None) -> Any:
         nonlocal enter
         if out is not None or special[0]:
@@ -276,6 +282,13 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             elif launch is False and SMALL_KERNELS[0] and is_due() and r.ndim and (
                     r.flags.c_contiguous and in_elementwise_layout(r, (a,)) is r):  # whatever layouts are seen later
                 enter = known_calls.add((input,), {}, kernel)
+                known_calls.free_left -= LEARNED
+                if known_calls.free_left <= 0:
+                    enter = observed(result, input)
+            elif launch is None and SMALL_KERNELS[0]:
+                known_calls.free_left -= 1
+                if known_calls.free_left <= 0:
+                    enter = observed(result, input)
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -334,9 +347,10 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     save_right = tuple(code & 2 for code in codes)
     saves = tuple(code > 0 for code in codes)
 
-    def learn(args: tuple[Any, Any], operands: tuple[Any, Any], r: Any, number: bool = False) -> None:
+    def learn(args: tuple[Any, Any], operands: tuple[Any, Any], result: Any, number: bool = False) -> None:
         """Make a call known whose result has NumPy's layout, whatever layouts are seen later."""
         nonlocal enter
+        r = result._array
         if known_calls is not None and r.ndim and r.flags.c_contiguous and in_elementwise_layout(r, operands) is r:
             compute = kernel
             if op.name in _EXACT and r.shape and operands[0].shape != operands[1].shape and not number:
@@ -344,6 +358,11 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 if hasattr(launch, "filling") and same_arrays(launch(*operands), r):
                     compute = launch
             enter = known_calls.add(args, {}, compute, constants=operands[1:] if number else ())
+            known_calls.free_left -= LEARNED
+            if known_calls.free_left <= 0:
+                from .free_calls import observe_free
+
+                enter = observe_free(known_calls, general, args, {}, result) or enter
 
     def operate(input: Any, other: Any) -> Any:
         if enter is not None:
@@ -396,7 +415,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
             if SMALL_KERNELS[0] and is_due():
-                learn((input, other), (a, b), r)
+                learn((input, other), (a, b), result)
             return result
         if not records_fast:
             return fall_back(input, other)
@@ -500,7 +519,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
             if SMALL_KERNELS[0] and is_due():
-                learn((input, other), (a, b), r, True)
+                learn((input, other), (a, b), result, True)
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None

@@ -85,6 +85,11 @@ class CallTable:
         """Add a call `(source, *args, **kwargs)` whose result is a view of the source, or a tuple of views."""
         return self._add(None, lambda: _views_entry(source, args, kwargs, result))
 
+    def add_free(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Any) -> Callable[..., Any] | None:
+        """Add calls of any number of rows (`free_rows.FreeCall`), to all entries that there may be."""
+        self.replaces = True
+        return self._add(None, lambda: _free_entry(args, kwargs, call, self._differentiable))
+
     def _add(self, launch: Any, make: Callable[[], list[Any] | None]) -> Callable[..., Any] | None:
         if launch in self._refused or special[0] or active_transforms[0] or determinism[0] or inference.get():
             return self.enter
@@ -175,8 +180,32 @@ def _entry(args: tuple[Any, ...], kwargs: dict[str, Any], launch: Callable[..., 
         return None
     first = code.ARGUMENTS + len(words)
     head = (len(args), len(kwargs), len(arrays), id(owner), 0 if several is None else id(several), len(steps), first,
-            len(arrays) + result, 0, int(differentiable))
+            len(arrays) + result, 0, int(differentiable), 0)
     owner[0] = np.array([*head, *words, *described], np.int64)
+    return owner
+
+
+def _free_entry(args: tuple[Any, ...], kwargs: dict[str, Any], call: Any, differentiable: bool) -> list[Any] | None:
+    """The entry of calls of any number of rows."""
+    from ...codegen import known_calls as code
+
+    owner: list[Any] = [None, call]
+    found = _arguments(args, kwargs, owner, call)
+    if found is None or len(call.steps) > code.STEPS:
+        return None
+    words, arrays = found
+    described: list[int] = []
+    for launch, slots in call.steps:
+        words_of_step = _step(launch, slots, owner, (), call.free)
+        if words_of_step is None:
+            return None
+        described += words_of_step
+    first = code.ARGUMENTS + len(words)
+    free = first + len(described)
+    head = (len(args), len(kwargs), len(arrays), id(owner), 0, len(call.steps), first,
+            len(arrays) + len(call.steps) - 1, 0, int(differentiable), free)
+    settings = [each for setting in call.settings for each in setting]
+    owner[0] = np.array([*head, *words, *described, call.least, call.most, len(call.settings), *settings], np.int64)
     return owner
 
 
@@ -197,13 +226,18 @@ def _views_entry(source: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], 
             return None
         described += (address(b) - address(a), b.ndim, *b.shape, *b.strides)
     first = code.ARGUMENTS + len(words)
-    owner[0] = np.array([1 + len(args), len(kwargs), 1, id(owner), 0, 0, 0, 0, first, 1, *words, *described], np.int64)
+    owner[0] = np.array([1 + len(args), len(kwargs), 1, id(owner), 0, 0, 0, 0, first, 1, 0, *words,
+                         *described], np.int64)
     return owner
 
 
-def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any],
-               owner: list[Any]) -> tuple[list[int], list[ndarray]] | None:
-    """The words of arguments, whose objects `owner` gets, and the tensors' arrays; None: they cannot be described."""
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any], owner: list[Any],
+               free: Any = None) -> tuple[list[int], list[ndarray]] | None:
+    """The words of arguments, whose objects `owner` gets, and the tensors' arrays; None: they cannot be described.
+
+    Args:
+        free: which tensors have how many free extents (`free_rows.FreeCall`).
+    """
     from ...codegen import known_calls as code
 
     words: list[int] = []
@@ -220,12 +254,13 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any],
             items: Any = given
         else:
             items = (given,)
-        if not all(_describe(x, words, arrays, seen, owner) for x in items):
+        if not all(_describe(x, words, arrays, seen, owner, free) for x in items):
             return None
     return (words, arrays) if len(arrays) <= code.TENSORS else None
 
 
-def _describe(given: Any, words: list[int], arrays: list[ndarray], seen: list[Any], owner: list[Any]) -> bool:
+def _describe(given: Any, words: list[int], arrays: list[ndarray], seen: list[Any], owner: list[Any],
+              free: Any = None) -> bool:
     """Append the words of an argument, or of an item of one; return whether it can be described.
 
     Args:
@@ -240,7 +275,10 @@ def _describe(given: Any, words: list[int], arrays: list[ndarray], seen: list[An
         again = next((i for i, x in enumerate(seen) if x is given), None)
         seen.append(given)
         arrays.append(a)
-        if again is None:
+        if again is None and free is not None and free.of_rows[len(arrays) - 1]:
+            n = free.free
+            words += (code.ROWS, id(a.dtype), a.ndim, n, a.strides[n - 1], *a.shape[n:], *a.strides[n:])
+        elif again is None:
             words += (code.TENSOR, id(a.dtype), a.ndim, *a.shape, *a.strides)
         else:
             words += (code.AGAIN, again)
@@ -253,11 +291,15 @@ def _describe(given: Any, words: list[int], arrays: list[ndarray], seen: list[An
     return True
 
 
-def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any],
-          constants: tuple[Any, ...]) -> list[int] | None:
-    """The words of a step, whose objects `owner` gets; None where it has too many arguments."""
+def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any], constants: tuple[Any, ...],
+          free: int = 0) -> list[int] | None:
+    """The words of a step, whose objects `owner` gets; None where it has too many arguments.
+
+    Args:
+        free: how many first extents of new rows are free.
+    """
     from ...codegen import known_calls as code
-    from ...runtime.filling import NewArray
+    from ...runtime.filling import NewArray, NewRows
 
     filling = getattr(launch, "filling", None)
     sources: Sequence[Any] = (*range(len(slots)), *[[each] for each in constants])
@@ -273,9 +315,12 @@ def _step(launch: Callable[..., Any], slots: tuple[int, ...], owner: list[Any],
             words += (code.GIVEN, slots[source])
         elif source.__class__ is NewArray:
             words += (code.FRESH, id(source.dtype), len(source.shape), *source.shape)
+        elif source.__class__ is NewRows:
+            words += (code.FRESH_ROWS, id(source.dtype), free, len(source.rest), *source.rest)
         else:
             words += (code.FIXED, id(source[0]))
-    if len(sources) > code.SOURCES or sum(each.__class__ is NewArray for each in sources) > code.NEW:
+    if len(sources) > code.SOURCES or sum(
+            each.__class__ in (NewArray, NewRows) for each in sources) > code.NEW:
         return None
     head = [code.FIRST_SOURCE + len(words), id(function), len(sources), 0 if filling is None else 1 + filling.result]
     return head + words

@@ -16,6 +16,7 @@ from ...backends.numpy.neural import SMALL_CONVOLUTION
 from ...backends.numpy.summation import BLOCK
 from ...dtypes import NARROW
 from ...errstate import quietly, run_in_quiet
+from ...ir.decompositions.composites import COMPOSITES
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
 from ...runtime.filling import Filling, NewArray, with_filling
@@ -37,9 +38,6 @@ Launch = Callable[..., Any] | None
 #: any number of elements, and none
 _ANY, _NONE = [1 << 62], [0]
 
-#: operators that are one composite with their parameters by position
-_COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm", "_batch_norm": "batch_norm",
-               "_flash_attention": "scaled_dot_product_attention"}
 #: operators whose results are elements of their input, and zeros; the most elements that are picked by index
 REARRANGING = dict.fromkeys(("roll", "flip", "rot90", "repeat", "tril", "triu", "diag_embed"), 256)
 REARRANGING |= dict.fromkeys((
@@ -73,7 +71,7 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     make = _composite_maker(op)
     if make is None:
         return None
-    if op.name in _COMPOSITES:  # by position
+    if op.name in COMPOSITES:  # by position
         launch = make((*inputs, *params.values()), {})
     else:
         launch = make(inputs, params)
@@ -82,7 +80,7 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
 
 def _composite_maker(op: Op) -> Callable[..., Launch] | None:
     """What makes launches of the program of an operator; None where it has none."""
-    make: Callable[..., Launch] | None = getattr(getattr(arrays, _COMPOSITES.get(op.name, op.name), None), "launch",
+    make: Callable[..., Launch] | None = getattr(getattr(arrays, COMPOSITES.get(op.name, op.name), None), "launch",
                                                  None)
     return make
 
@@ -102,7 +100,7 @@ def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Lau
     if make is not None:
         launch: Launch = make(*inputs, **params)
         return launch
-    make = _composite_maker(op) if op.name in _COMPOSITES else None
+    make = _composite_maker(op) if op.name in COMPOSITES else None
     return None if make is None else make((*inputs, *params.values()), {}, True)
 
 

@@ -22,7 +22,7 @@ from ...modes import active_transforms, determinism, inference, inference_used, 
 from ...shapes import Size
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
-from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray
+from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray, observing
 
 new = object.__new__
 _grad_enabled, _inferring = grad_mode.get, inference.get
@@ -34,8 +34,6 @@ _VOID, _BFLOAT16 = np.dtype("V1").num, -1
 
 #: any number of elements
 ANY = 1 << 62
-#: the value of `special` while a call is observed that may take its shortest way
-observing = [0]
 
 
 def repeated(function: Callable[..., Any], records: bool = True, differentiable: bool = True,
@@ -157,6 +155,12 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
                 launches.refuse(key)
                 return result
             launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, observed.pop(key, None))
+            if not mask:
+                known_calls.free_left -= 1
+                if known_calls.free_left <= 0:
+                    from .free_calls import observe_free
+
+                    enter = observe_free(known_calls, function, args, kwargs, result) or enter
             return result
         from .call_observation import observe
 

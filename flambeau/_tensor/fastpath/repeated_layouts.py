@@ -33,6 +33,8 @@ MOST = 65536
 CALLS, PROOFS = 24, 4
 #: calls that are looked up in vain before fewer are, and the number at which one of 8 is
 MISSES, MOST_MISSES = 512, 960
+#: calls that Python computes until one is planned for any number of rows; and at most
+FREE, LONGEST_FREE_WAIT = 32, 4096
 #: where calls are not counted by layout: the calls, neither recorded nor known, until one may become known; and at most
 LEARNED, LONGEST_WAIT = 16, 1024
 #: operators with positional parameters that have launches for small arrays
@@ -51,6 +53,8 @@ _OF_A_TENSOR = frozenset(("empty_like", "zeros_like", "ones_like", "full_like", 
 _UNSET = frozenset(("empty", "empty_like", "new_empty"))
 
 
+#: the value of `special` while a call is observed that may take its shortest way
+observing = [0]
 #: one thread at a time creates a table of known calls
 _creating = threading.Lock()
 
@@ -159,16 +163,23 @@ class KnownCalls:
 
     Attributes:
         left: the calls until the next attempt, counted down by the function.
+        differentiable: as given.
+        free_left, free_wait: the calls until the next that is planned for any number of rows, or compared, and the
+            number that there were at first (`free_calls.observe_free`).
+        candidate: the plan that is compared.
     """
 
-    __slots__ = ("_differentiable", "_first_wait", "_states", "_table", "_wait", "left")
+    __slots__ = ("_first_wait", "_states", "_table", "_wait", "candidate", "differentiable", "free_left", "free_wait",
+                 "left")
 
     def __init__(self, differentiable: bool = True, states: Callable[[], tuple[list[Any], ...]] = tuple,
                  wait: int = LEARNED) -> None:
-        self._differentiable = differentiable
+        self.differentiable = differentiable
         self._states = states
         self._table: Any = None
+        self.candidate: Any = None
         self.left = self._wait = self._first_wait = wait
+        self.free_left = self.free_wait = FREE
 
     def begin_attempt(self) -> None:
         """Set `left` for an attempt that adds nothing; `add` sets it again."""
@@ -184,6 +195,10 @@ class KnownCalls:
         """`CallTable.add_views`."""
         return self._added(lambda table: table.add_views(*args))
 
+    def add_free(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Any) -> Callable[..., Any] | None:
+        """`CallTable.add_free`."""
+        return self._added(lambda table: table.add_free(args, kwargs, call))
+
     def _added(self, add: Callable[[Any], Any]) -> Callable[..., Any] | None:
         table = self._table
         if table is None:
@@ -192,7 +207,7 @@ class KnownCalls:
             with _creating:  # a second table would free the first, whose `enter` a function may have
                 table = self._table
                 if table is None:
-                    table = self._table = CallTable(self._differentiable, self._states())
+                    table = self._table = CallTable(self.differentiable, self._states())
         before = table.count
         enter: Callable[..., Any] | None = add(table)
         if table.count > before:
@@ -342,6 +357,6 @@ def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any])
     return None if launch is None else (launch, tuple(values.values()))
 
 
-__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "LEARNED", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS",
-           "KnownCalls", "Launches", "consider_with_parameters", "has_values", "is_new", "known_by", "known_results",
-           "launch_by", "launch_or_limit", "learning", "same_arrays"]
+__all__ = ["CALLS", "F32", "F64", "FREE", "LAUNCHED", "LAYOUTS", "LEARNED", "LONGEST_FREE_WAIT", "MOST", "PROOFS",
+           "SMALL", "SMALL_KERNELS", "KnownCalls", "Launches", "consider_with_parameters", "has_values", "is_new",
+           "known_by", "known_results", "launch_by", "launch_or_limit", "learning", "observing", "same_arrays"]

@@ -357,6 +357,12 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
         result = fast_path(args[0], bound) if fast_path else None
         if launch is None and result is not None:
             consider_with_parameters(launches, op, key, a, result._array, bound)
+            if not result._requires_grad:
+                known_calls.free_left -= 1
+                if known_calls.free_left <= 0:
+                    from .free_calls import observe_free
+
+                    enter = observe_free(known_calls, _general, args, params, result) or enter
         if result is None and not has_bool and isinstance(args[0], Tensor) and not bits_used[0]:
             if SMALL_KERNELS[0] and not special[0] and (a := args[0]._array).size <= MOST and a.dtype in NARROW:
                 return of_narrow(*args, **params)

@@ -218,7 +218,7 @@ class Plan:
         divided: whether a launch has several chunks, which threads share.
     """
 
-    __slots__ = ("_references", "divided", "enter", "outs", "scratch")
+    __slots__ = ("_plans", "_references", "divided", "enter", "outs", "scratch")
 
     def __init__(self, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
                  launches: Sequence[Launch], scalars: Sequence[np.dtype] = ()) -> None:
@@ -227,6 +227,7 @@ class Plan:
         self.enter: Any = None
         self.divided = any(each.chunks > 1 for each in launches)
         self._references: list[Any] = []
+        self._plans: list[Any] = []
         if not launches:
             return
         doubles = sum(1 << i for i, dtype in enumerate(scalars) if dtype == _DOUBLE)
@@ -235,9 +236,17 @@ class Plan:
                  *entry_points.block_fields()]
         for each in launches:
             plan = launch.plan_array(each.words)
-            self._references += [each.library, plan]
+            self._references.append(each.library)
+            self._plans.append(plan)
             words += [launch.resolve(each.body), each.chunks, ctypes.addressof(plan), launch.resolve(each.then)]
         self.enter = _entry_point_maker()(np.array(words, np.int64))
+
+    def address_of(self, number: int, word: int) -> int:
+        """The address of a word of a launch's plan, or of the number of its chunks: -1."""
+        if word >= 0:
+            return ctypes.addressof(self._plans[number]) + 8 * word
+        block: ndarray = self.enter.__self__
+        return block.ctypes.data + 8 * (_HEAD + _EACH * number + 1)
 
     def run(self, arrays: Sequence[Any]) -> None:
         """Run the launches on these results, arrays and scalars."""

@@ -269,10 +269,14 @@ class Kernel:
         body = self._body(nest.steps, nest.rows, nest.tail)[1].address
         return _Plan(shape, order, self._call, body, nest.chunks, nest.words)
 
-    def _loop_nest(self, shape: tuple[int, ...], strides: list[list[int]]) -> _LoopNest:
-        """The loops over a shape of at least one element, for operands of these strides, outputs first."""
+    def _loop_nest(self, shape: tuple[int, ...], strides: list[list[int]], by_rows: bool = False) -> _LoopNest:
+        """The loops over a shape of at least one element, for operands of these strides, outputs first.
+
+        Args:
+            by_rows: whether the loops are the same for any first extent.
+        """
         dims = iteration_space.collapse(shape, strides, iteration_space.memory_order(shape, strides))
-        if len(dims.extents) > 1 and dims.extents[0] < self._lanes:
+        if not by_rows and len(dims.extents) > 1 and dims.extents[0] < self._lanes:
             longest = max(range(len(dims.extents)), key=dims.extents.__getitem__)
             if dims.extents[longest] >= 4 * dims.extents[0]:
                 dims = iteration_space.move_innermost(dims, longest)
@@ -285,7 +289,8 @@ class Kernel:
             return _LoopNest(steps, False, tail, chunks, words)
         rows = iteration_space.numel(shape) // inner
         rank = len(dims.extents) - 1
-        steps = self._mark_transposed(steps, dims, rank)
+        if not by_rows:
+            steps = self._mark_transposed(steps, dims, rank)
         if "s" in steps or "t" in steps:
             block_count, block = -(-inner // TILE_COLUMNS), TILE_COLUMNS
         else:
@@ -378,7 +383,7 @@ def _kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) ->
     return cached
 
 
-def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec]) -> list[Launch]:
+def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec], by_rows: bool = False) -> list[Launch]:
     """The launches that compute `outputs` for every element.
 
     Args:
@@ -386,6 +391,7 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
         outs: the layouts of the outputs, all of one shape.
         ins: the layouts of the inputs, of shapes that broadcast to it; there may be none. An output may share memory
             with an input only if both have the same layout.
+        by_rows: whether the loops are the same for any first extent, if that is not the fastest way for some.
 
     Returns:
         Launches over the pointers of `outs`, then of `ins`; none if there are no elements.
@@ -418,7 +424,7 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
         strides.append(iteration_space.checked_broadcast_strides(each.shape, each.strides, shape))
     if iteration_space.numel(shape) == 0:
         return []
-    nest = compiled._loop_nest(shape, strides)
+    nest = compiled._loop_nest(shape, strides, by_rows)
     nontemporal = compiled._is_memory_bound and nontemporal_stores.are_faster(
         iteration_space.bytes_accessed(shape, strides, compiled._sizes))
     library, body = compiled._body(nest.steps, nest.rows, nest.tail, nontemporal)

@@ -57,6 +57,11 @@ _ROUNDED = frozenset(("glu",))
 IN_DOUBLE = 1024
 #: those that only move elements, and so are given float16 and bfloat16
 _MOVING = frozenset(("tril", "triu"))
+#: operators that are one composite with their parameters by position
+COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm", "_batch_norm": "batch_norm",
+              "_flash_attention": "scaled_dot_product_attention"}
+#: by composite: (arguments, parameters) -> `cache_of`
+_caches: dict[str, Callable[..., Any]] = {}
 #: the position of batch norm's argument `training`; with running averages it is computed in float32
 _TRAINING = 5
 #: the most cached programs of one primitive
@@ -171,7 +176,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
                 return result
         return fallback(*args, **params)
 
-    def launch(args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
+    def cache(args: Sequence[Any], params: dict[str, Any]) -> tuple[ProgramCache, int, int] | None:
         if not codegen.available() or args[0].dtype is not F32:
             return None
         if args[0].size <= IN_DOUBLE and args[0].size < least:
@@ -179,12 +184,25 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
                     converting and _converts(args, params)) or (is_attention and not _are_small(args)) or (
                     is_batch_norm and not args[_TRAINING]):
                 return None
-            return launches.launch(args, params, filling)
-        return programs.launch(args, params, filling) if args[0].size >= least else None
+            return launches, 0, min(IN_DOUBLE, least - 1)
+        return (programs, least, 1 << 62) if args[0].size >= least else None
 
+    def launch(args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
+        found = cache(args, params)
+        return None if found is None else found[0].launch(args, params, filling)
+
+    _caches[name] = cache
     run.launch = launch  # type: ignore[attr-defined]
     run.__name__ = run.__qualname__ = name
     return by_blocks(run) if is_attention else run
+
+
+def cache_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[ProgramCache, int, int] | None:
+    """The programs of a composite that launches of these arguments run, and the least and most elements of the first
+    array of arguments for which they are these; None: there is no launch.
+    """
+    find = _caches.get(name)
+    return None if find is None else find(args, params)
 
 
 def _in_double(function: Callable[..., Any], widened: Callable[[Any], Any], narrowed: Callable[[Any], Any],
