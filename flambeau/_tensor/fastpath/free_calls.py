@@ -6,6 +6,7 @@ first extents are equal have `n` rows there, all others are as they are.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -132,7 +133,9 @@ def _candidate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     if not tensors or len(set(map(id, tensors))) < len(tensors) or any(
             x._array.__class__ is not ndarray for x in tensors):
         return None
-    _, seen = observe(function, args, kwargs, tensors, observing)
+    with warnings.catch_warnings():  # the function has run, and warned, before
+        warnings.simplefilter("ignore")
+        _, seen = observe(function, args, kwargs, tensors, observing)
     found = None if seen is None else free_call(seen)
     if found is None:
         return None

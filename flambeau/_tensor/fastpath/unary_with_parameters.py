@@ -357,7 +357,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
         result = fast_path(args[0], bound) if fast_path else None
         if launch is None and result is not None:
             consider_with_parameters(launches, op, key, a, result._array, bound)
-            if not result._requires_grad:
+            if elementwise and not result._requires_grad:
                 known_calls.free_left -= 1
                 if known_calls.free_left <= 0:
                     from .free_calls import observe_free
