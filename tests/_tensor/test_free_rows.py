@@ -10,8 +10,9 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau._tensor.fastpath import free_calls, repeated_layouts
-from flambeau._tensor.fastpath.free_rows import formula_of
+from flambeau._tensor.fastpath import repeated_layouts
+from flambeau._tensor.fastpath.free import calls as free_calls
+from flambeau._tensor.fastpath.free.rows import formula_of
 from flambeau._tensor.fastpath.repeated_calls import launched
 from flambeau._tensor.fastpath.repeated_layouts import KnownCalls, same_arrays
 from flambeau.backends.compiled import enable_kernels

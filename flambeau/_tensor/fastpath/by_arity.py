@@ -176,7 +176,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
 
     def observed(result: Any, input: Any) -> Any:
         """What enters known calls, after a call that may be planned for any number of rows."""
-        from .free_calls import observe_free
+        from .free.calls import observe_free
 
         return observe_free(known_calls, general, (input,), {}, result) or enter
 
@@ -360,7 +360,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             enter = known_calls.add(args, {}, compute, constants=operands[1:] if number else ())
             known_calls.free_left -= LEARNED
             if known_calls.free_left <= 0:
-                from .free_calls import observe_free
+                from .free.calls import observe_free
 
                 enter = observe_free(known_calls, general, args, {}, result) or enter
 

@@ -86,7 +86,7 @@ class CallTable:
         return self._add(None, lambda: _views_entry(source, args, kwargs, result))
 
     def add_free(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Any) -> Callable[..., Any] | None:
-        """Add calls of any number of rows (`free_rows.FreeCall`), to all entries that there may be."""
+        """Add calls of any number of rows (`free.calls.FreeCall`), to all entries that there may be."""
         self.replaces = True
         return self._add(None, lambda: _free_entry(args, kwargs, call, self._differentiable))
 
@@ -236,7 +236,7 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any], owner: list[Any],
     """The words of arguments, whose objects `owner` gets, and the tensors' arrays; None: they cannot be described.
 
     Args:
-        free: which tensors have how many free extents (`free_rows.FreeCall`).
+        free: which tensors have how many free extents (`free.calls.FreeCall`).
     """
     from ...codegen import known_calls as code
 

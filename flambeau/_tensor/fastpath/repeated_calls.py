@@ -158,7 +158,7 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
             if not mask:
                 known_calls.free_left -= 1
                 if known_calls.free_left <= 0:
-                    from .free_calls import observe_free
+                    from .free.calls import observe_free
 
                     enter = observe_free(known_calls, function, args, kwargs, result) or enter
             return result

@@ -165,7 +165,7 @@ class KnownCalls:
         left: the calls until the next attempt, counted down by the function.
         differentiable: as given.
         free_left, free_wait: the calls until the next that is planned for any number of rows, or compared, and the
-            number that there were at first (`free_calls.observe_free`).
+            number that there were at first (`free.calls.observe_free`).
         candidate: the plan that is compared.
     """
 

@@ -360,7 +360,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
             if elementwise and not result._requires_grad:
                 known_calls.free_left -= 1
                 if known_calls.free_left <= 0:
-                    from .free_calls import observe_free
+                    from .free.calls import observe_free
 
                     enter = observe_free(known_calls, _general, args, params, result) or enter
         if result is None and not has_bool and isinstance(args[0], Tensor) and not bits_used[0]:

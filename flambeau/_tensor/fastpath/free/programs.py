@@ -1,4 +1,4 @@
-"""Programs of composites (softmax, norms) for any number of rows, as steps of calls (`free_rows`)."""
+"""Programs of composites (softmax, norms) for any number of rows, as steps of calls (`rows`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.decompositions.composites import COMPOSITES, cache_of
-from ...ir.graph.value import Unsupported
-from ...ir.shapes.polymorphic_programs import build_polymorphic_program
-from ...ir.shapes.symbolic_shapes import shape_signature
-from ...ops.declare import Op
-from ...runtime.launch import Launch
-from ...shapes import wrap_dim
-from .free_rows import Range, Rows, Step, planned_by_rows
+from ....ir.decompositions.composites import COMPOSITES, cache_of
+from ....ir.graph.value import Unsupported
+from ....ir.shapes.polymorphic_programs import build_polymorphic_program
+from ....ir.shapes.symbolic_shapes import shape_signature
+from ....ops.declare import Op
+from ....runtime.launch import Launch
+from ....shapes import wrap_dim
+from .rows import Range, Rows, Step, planned_by_rows
 
 ndarray = np.ndarray
 

@@ -1,4 +1,4 @@
-"""Reductions, scans and gathers along dimensions of rows, as steps of calls of any number of rows (`free_rows`)."""
+"""Reductions, scans and gathers along dimensions of rows, as steps of calls of any number of rows (`rows`)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled.thresholds import COPIES, INDEXING, REDUCTIONS, SCANS, SUMS
-from ...codegen.indexing import flat_positions, picked_rows
-from ...codegen.rows import few_elements, reduction
-from ...codegen.scalar.scalar_ir import variable
-from ...codegen.scan import few_elements as few_scanned
-from ...errstate import quietly
-from ...ops.declare import Op
-from ...runtime.filling import Filling, NewRows
-from ...shapes import wrap_dim
-from .free_rows import Range, Rows, Setting, Step, launch_of_filling, planned_by_rows
+from ....backends.compiled.thresholds import COPIES, INDEXING, REDUCTIONS, SCANS, SUMS
+from ....codegen.indexing import flat_positions, picked_rows
+from ....codegen.rows import few_elements, reduction
+from ....codegen.scalar.scalar_ir import variable
+from ....codegen.scan import few_elements as few_scanned
+from ....errstate import quietly
+from ....ops.declare import Op
+from ....runtime.filling import Filling, NewRows
+from ....shapes import wrap_dim
+from .rows import Range, Rows, Setting, Step, launch_of_filling, planned_by_rows
 
 ndarray = np.ndarray
 _LONG = np.dtype(np.int64)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends.compiled.launching import Plan
-from ...runtime import launch as launching
-from ...runtime import thread_pool
-from ...runtime.filling import Filling, NewArray, NewRows, with_filling
-from ...runtime.launch import Launch, Spec
-from ...runtime.symbolic_integers import PlannedSizes, is_symbolic, largest
+from ....backends.compiled.launching import Plan
+from ....runtime import launch as launching
+from ....runtime import thread_pool
+from ....runtime.filling import Filling, NewArray, NewRows, with_filling
+from ....runtime.launch import Launch, Spec
+from ....runtime.symbolic_integers import PlannedSizes, is_symbolic, largest
 
 ndarray = np.ndarray
 _BYTE = np.dtype(np.uint8)

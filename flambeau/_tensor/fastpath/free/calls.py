@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import codegen
-from ...modes import special
-from ...ops.declare import ELEMENTWISE
-from ..tensor import Tensor
-from .call_observation import observe
-from .free_elementwise import elementwise, masked_fill
-from .free_programs import PROGRAMS
-from .free_rows import Range, Rows, Setting
-from .free_steps import STEPS
-from .known_calls import CallTable
-from .repeated_layouts import FREE, LONGEST_FREE_WAIT, MOST, PROOFS, KnownCalls, is_new, observing, same_arrays
+from .... import codegen
+from ....modes import special
+from ....ops.declare import ELEMENTWISE
+from ...tensor import Tensor
+from ..call_observation import observe
+from ..known_calls import CallTable
+from ..repeated_layouts import FREE, LONGEST_FREE_WAIT, MOST, PROOFS, KnownCalls, is_new, observing, same_arrays
+from .elementwise import elementwise, masked_fill
+from .programs import PROGRAMS
+from .rows import Range, Rows, Setting
+from .steps import STEPS
 
 ndarray = np.ndarray
 #: the fewest numbers of rows that an entry is for

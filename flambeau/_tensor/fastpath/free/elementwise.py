@@ -1,4 +1,4 @@
-"""Elementwise operators as steps of calls of any number of rows (`free_calls`)."""
+"""Elementwise operators as steps of calls of any number of rows (`calls`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import compiled_operators
-from ...backends.compiled.thresholds import threshold_of
-from ...backends.compiled.tracing.declarations import split_scalars
-from ...dtypes import NARROW
-from ...errstate import quietly
-from ...ops.declare import REGISTRY, Op
-from ...runtime.filling import Filling, NewRows
-from ...runtime.launch import Launch, Spec
-from ..dispatch.array_kernels import kernel_of
-from .free_rows import Range, Rows, Step, launch_of_filling, planned_by_rows
-from .repeated_layouts import MOST
-from .without_promotion import conversion_of
+from ....backends.compiled import compiled_operators
+from ....backends.compiled.thresholds import threshold_of
+from ....backends.compiled.tracing.declarations import split_scalars
+from ....dtypes import NARROW
+from ....errstate import quietly
+from ....ops.declare import REGISTRY, Op
+from ....runtime.filling import Filling, NewRows
+from ....runtime.launch import Launch, Spec
+from ...dispatch.array_kernels import kernel_of
+from ..repeated_layouts import MOST
+from ..without_promotion import conversion_of
+from .rows import Range, Rows, Step, launch_of_filling, planned_by_rows
 
 ndarray = np.ndarray
 
@@ -71,7 +71,7 @@ def elementwise(op: Op, operands: Sequence[Any], params: dict[str, Any], rows: R
     result = next(x for x in given if x.__class__ is Rows).like(rest, runner.dtypes[0])
 
     def make(n: Any) -> list[Launch]:
-        from ...codegen.elementwise import elementwise
+        from ....codegen.elementwise import elementwise
 
         ins = [x.spec(n) if x.__class__ is Rows else Spec.of(x) for x in inputs]
         return elementwise.launches(runner.outputs, [result.spec(n)],

@@ -1,0 +1,1 @@
+"""Known calls of any number of rows: one entry for shapes that differ in their first extents."""
