@@ -297,3 +297,26 @@ def strong_wolfe(probe: Callable[[float], tuple[float, Tensor]], t: float, d: Te
             bracket[low] = new
     best = bracket[low if len(bracket) > 1 else 0]
     return best[1], best[2], best[0], probes
+
+
+#: PyTorch's name of `cubic_minimum`, which packages import
+_cubic_interpolate = cubic_minimum
+
+
+def _strong_wolfe(obj_func: Callable[[Any, float, Tensor], tuple[float, Tensor]], x: Any, t: float, d: Tensor, f: float,
+                  g: Tensor, gtd: Any, c1: float = 1e-4, c2: float = 0.9, tolerance_change: float = 1e-9,
+                  max_ls: int = 25) -> tuple[float, Tensor, float, int]:
+    """`strong_wolfe` with PyTorch's arguments, which packages call.
+
+    Args:
+        obj_func: maps x, a step length and d to (loss, gradient).
+        x: passed on to `obj_func`.
+
+    >>> import flambeau as torch
+    >>> from flambeau.optim.lbfgs import _strong_wolfe
+    >>> x, d = torch.tensor([1.]), torch.tensor([-2.])
+    >>> _strong_wolfe(lambda x, t, d: (float((x + t * d) ** 2), 2 * (x + t * d)), x, 1., d, 1., 2 * x,
+    ...               torch.tensor(-4.))
+    (0.0, tensor([0.]), tensor(0.5000), 2)
+    """
+    return strong_wolfe(lambda length: obj_func(x, length, d), t, d, f, g, gtd, c1, c2, tolerance_change, max_ls)

@@ -288,3 +288,26 @@ def test_jacobians_agree_with_the_functional_transforms(vectorize: bool) -> None
     found = flambeau.autograd.functional.jacobian(lambda x: layer(x).tanh(), x, vectorize=vectorize)
     expected = flambeau.func.jacrev(lambda x: layer(x).tanh())(x)
     assert np.allclose(found.numpy(), expected.detach().numpy(), atol=1e-6)
+
+
+def test_private_functions_that_packages_import() -> None:
+    def program(torch: Any) -> list[Any]:
+        functional = torch.autograd.functional
+        x = torch.tensor(X.tolist(), requires_grad=True)
+        basis = functional._construct_standard_basis_for((x, x[0, :1], x[0]), (x.numel(), 1, x.shape[1]))
+        detached, = functional._grad_postprocess(((x * 2,),), create_graph=False)
+        kept, = functional._grad_postprocess(((x * 2,),), create_graph=True)
+        found: list[Any] = [[b.tolist() for b in basis], detached[0].requires_grad, kept[0].requires_grad]
+        found += [functional._tuple_postprocess(((1, 2), (3, 4)), way) for way in ((True, True), (True, False))]
+        found += [functional._tuple_postprocess(((1, 2), (3, 4)), (False, False)), functional._as_tuple([1, 2]),
+                  functional._as_tuple(x, "inputs", "f")[0], functional._tuple_postprocess((5, 6), False)]
+        for call in (lambda: functional._as_tuple((1,), "inputs", "f"),
+                     lambda: functional._construct_standard_basis_for((), ()),
+                     lambda: functional._construct_standard_basis_for((x,), (1, 2))):
+            try:
+                call()
+            except (TypeError, AssertionError) as error:
+                found.append((type(error), str(error)))
+        return found
+
+    assert program(flambeau) == program(pytorch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -285,3 +286,27 @@ def test_states_of_one_cycle_schedules_with_the_function_itself(kind):
             rates.append((schedule.get_last_lr(), optimizer.param_groups[0]["momentum"]))
         found.append(rates)
     assert found[0] == found[1]
+
+
+def test_line_search_that_packages_import() -> None:
+    def program(library: Any) -> list[Any]:
+        from importlib import import_module
+
+        lbfgs = import_module(f"{library.__name__}.optim.lbfgs")
+        x, d = library.tensor([1.2, -3.0], dtype=library.float64), library.tensor([-0.4, 2.0], dtype=library.float64)
+
+        def objective(x: Any, t: float, d: Any) -> tuple[float, Any]:
+            y = x + t * d
+            return float((y ** 4).sum() - y.prod()), 4 * y ** 3 - y.flip(0)
+
+        f, g = objective(x, 0.0, d)
+        found: list[Any] = []
+        for t in (0.01, 1.0, 7.0):
+            loss, grad, length, calls = lbfgs._strong_wolfe(objective, x, t, d, f, g, g.dot(d), max_ls=10)
+            found += [round(float(loss), 10), grad.tolist(), round(float(length), 10), calls]
+        slopes = library.tensor([-2.0, 1.0])
+        step = lbfgs._cubic_interpolate(0.0, 1.0, slopes[0], 1.0, 0.5, slopes[1], bounds=(0.1, 0.9))
+        return [*found, float(step)]
+
+    for a, b in zip(program(flambeau), program(torch), strict=True):
+        assert a == pytest.approx(b)
