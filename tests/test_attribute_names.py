@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 
 #: attributes of other packages' objects, and protocols of PyTorch that users' classes implement
-EXTERNAL = {"MAP_SHARED", "_is_gil_enabled", "_wrap_overrides",
+EXTERNAL = {"MAP_SHARED", "_is_gil_enabled", "_pocketfft_umath", "_wrap_overrides",
             "__prepare_scriptable__", "_get_raw", "_jit_override_qualname", "_step_supports_amp_scaling",
             # torch.fx: of users' modules, functions and results
             "_base_class_origin", "_create_node_hooks", "_custom_fx_repr_fn", "_erase_node_hooks", "_is_impure",

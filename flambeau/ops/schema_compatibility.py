@@ -101,7 +101,8 @@ def forward_compatibility(new: Any, old: Any) -> tuple[bool, str]:
             return False, what + "has a container type as its default value."
     for i, (n, o) in enumerate(zip(outs, old_outs, strict=True), len(old_plain)):
         if not _fits_new_calls(n, o):  # PyTorch names the argument at the old one's position
-            return False, f"Out argument ''{(plain + outs)[min(i, len(plain) + len(outs) - 1)].name} is not FC with the older version of the schema"
+            named = (plain + outs)[min(i, len(plain) + len(outs) - 1)]
+            return False, f"Out argument ''{named.name} is not FC with the older version of the schema"
     return True, ""
 
 
