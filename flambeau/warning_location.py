@@ -9,7 +9,7 @@ from .modes import determinism
 
 _PACKAGE = __name__.rpartition(".")[0]
 #: modules whose functions stand between a public function and its caller
-_WRAPPERS = (f"{_PACKAGE}._tensor.fastpath.repeated_calls",)
+_WRAPPERS = (f"{_PACKAGE}._tensor.fastpath.repeated_calls", f"{_PACKAGE}._tensor.argument_errors.parsed_calls")
 
 
 def user_stacklevel(*also: str) -> int:

@@ -22,6 +22,7 @@ import flambeau as torch
 from flambeau._tensor.dispatch.public_functions import public_function
 from flambeau._tensor.fastpath.unary_with_parameters import keyword_parameters
 from flambeau.modes import special
+from flambeau.ops.backward_plan import BackwardPlan
 from flambeau.ops.declare import REGISTRY
 from tests.ops.spec import RECORDS, Make, Sample, load, public
 
@@ -46,6 +47,8 @@ def operator_of(variables: dict[str, Any]) -> str | None:
     if "op" in variables:
         return variables["op"].name
     plan = variables.get("plan") or (variables.get("plans") or (None, None))[1]
+    if plan is not None and not isinstance(plan, BackwardPlan):  # of a launch
+        return None
     if plan is None:  # operators without derivatives have none
         return getattr(variables.get("general"), "__name__", None)
     return plan.op.name

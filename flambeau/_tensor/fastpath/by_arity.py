@@ -153,6 +153,13 @@ def _both_unary(op: Op, general: Callable[..., Any], *options: Any) -> Callable[
     return _unary(op, unary_inside(op, general, make), *options)
 
 
+def _observe_free(known_calls: KnownCalls, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+    """What enters known calls, after a call that may be planned for any number of rows; None: as before."""
+    from .free.calls import observe_free
+
+    return observe_free(known_calls, function, args, {}, result)
+
+
 def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
            fallback: Callable[..., Any], launches: Launches | None = None) -> Callable[..., Any]:
     """`unary` with a given kernel.
@@ -173,12 +180,6 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
     is_due = cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
     of_others = launched(general)  # tensors of other dtypes
-
-    def observed(result: Any, input: Any) -> Any:
-        """What enters known calls, after a call that may be planned for any number of rows."""
-        from .free.calls import observe_free
-
-        return observe_free(known_calls, general, (input,), {}, result) or enter
 
     def call(input: Any, *, out: Any = None) -> Any:
         nonlocal enter
@@ -269,7 +270,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         else:
             result._requires_grad = False
             result._node = None
-            if result_modes_used[0]:
+            if result_modes_used[0] and (active_transforms[0] or _inferring()):
                 if _inferring():
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
@@ -284,11 +285,11 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 enter = known_calls.add((input,), {}, kernel)
                 known_calls.free_left -= LEARNED
                 if known_calls.free_left <= 0:
-                    enter = observed(result, input)
+                    enter = _observe_free(known_calls, general, (input,), result) or enter
             elif launch is None and SMALL_KERNELS[0]:
                 known_calls.free_left -= 1
                 if known_calls.free_left <= 0:
-                    enter = observed(result, input)
+                    enter = _observe_free(known_calls, general, (input,), result) or enter
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -360,9 +361,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             enter = known_calls.add(args, {}, compute, constants=operands[1:] if number else ())
             known_calls.free_left -= LEARNED
             if known_calls.free_left <= 0:
-                from .free.calls import observe_free
-
-                enter = observe_free(known_calls, general, args, {}, result) or enter
+                enter = _observe_free(known_calls, general, args, result) or enter
 
     def operate(input: Any, other: Any) -> Any:
         if enter is not None:

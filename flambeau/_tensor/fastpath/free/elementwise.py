@@ -54,7 +54,8 @@ def elementwise(op: Op, operands: Sequence[Any], params: dict[str, Any], rows: R
     kinds = [x.dtype for x in inputs]
     if compute is not None and kinds.count(compute) == len(kinds):
         compute = None
-    if is_small and isinstance(numpy_kernel, np.ufunc) and op.name not in _EXACT:
+    if is_small and isinstance(numpy_kernel, np.ufunc) and op.name not in _EXACT and (
+            numpy_kernel not in (np.maximum, np.minimum)):  # NumPy 2.4 warns where `out` is positional
         return None if compute is not None or params else _ufunc(numpy_kernel, inputs, operands, interval)
     formula = (kernels.rounded if is_small else kernels).kernel_for(op, kinds, params, compute)
     if formula is None or not formula.runner.direct_scalars or len(formula.runner.dtypes) != 1:
