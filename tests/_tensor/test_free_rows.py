@@ -14,7 +14,7 @@ from flambeau._tensor.fastpath import repeated_layouts
 from flambeau._tensor.fastpath.free import calls as free_calls
 from flambeau._tensor.fastpath.free.rows import formula_of
 from flambeau._tensor.fastpath.repeated_calls import launched
-from flambeau._tensor.fastpath.repeated_layouts import KnownCalls, Launches, same_arrays
+from flambeau._tensor.fastpath.repeated_layouts import FREE, KnownCalls, same_arrays
 from flambeau.backends.compiled import enable_kernels
 from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.kernels.memory_format import layouts_seen
@@ -46,18 +46,24 @@ def added(monkeypatch):
     monkeypatch.setattr(free_calls, "observe_free", observe_free)
     monkeypatch.setattr(repeated_layouts, "FREE", 4)
     layouts_seen[0], before = False, layouts_seen[0]
+    _forget(4)
+    yield found
+    _forget(FREE)  # with so rare attempts as functions have at first: they make references
+    layouts_seen[0] = before
+
+
+def _forget(wait):
+    """Make functions as new: without entries, and with their next attempt after `wait` calls."""
     gc.unfreeze()  # else objects that existed before a `gc.freeze` are not found
-    for each in gc.get_objects():  # what other tests left: entries, launches, rare attempts
-        kind = type(each)  # `isinstance` asks properties, which may warn
-        if kind is KnownCalls:
-            each.free_left = each.free_wait = 4
+    for each in gc.get_objects():  # `isinstance` asks properties, which may warn
+        if type(each) is KnownCalls:
+            each.free_left = each.free_wait = wait
+            each.left = each._wait = each._first_wait
             each.candidate = None
             if each._table is not None and each._table.enter is not None:
                 each._table._block[1], each._table._entries = 0, []
-        elif kind is Launches:
-            each.__init__()
-    yield found
-    layouts_seen[0] = before
+                each._table._full = each._table._next = 0
+                each._table._refused.clear()
 
 
 def _floats(rng, *shape):
