@@ -16,9 +16,9 @@ from flambeau._tensor.fastpath.free.rows import formula_of
 from flambeau._tensor.fastpath.repeated_calls import launched
 from flambeau._tensor.fastpath.repeated_layouts import FREE, KnownCalls, same_arrays
 from flambeau.backends.compiled import enable_kernels
-from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.kernels.memory_format import layouts_seen
 from flambeau.runtime import object_layout
+from tests._tensor.numpy_path import without_kernels
 
 F = torch.nn.functional
 W = 6
@@ -140,11 +140,7 @@ def test_shapes_one_after_the_other(added, name):
                 x = x.double()
             args = (*args[:k], x, *args[k + 1:])
         found = _result(function, args)
-        SMALL_KERNELS[0], before = 0, SMALL_KERNELS[0]
-        try:
-            expected = _result(function, args)
-        finally:
-            SMALL_KERNELS[0] = before
+        expected = without_kernels(lambda args=args: _result(function, args))
         assert _same(found, expected), (i, [getattr(x, "shape", x) for x in args])
     assert added
 

@@ -14,8 +14,8 @@ from flambeau import codegen
 from flambeau._tensor.fastpath.known_calls import EVERY
 from flambeau._tensor.fastpath.repeated_layouts import LEARNED
 from flambeau.backends.compiled import enable_kernels
-from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.runtime import object_layout
+from tests._tensor.numpy_path import without_kernels
 
 #: calls after which the next one is known
 MANY = 2 * LEARNED + 2
@@ -43,14 +43,6 @@ def _frames(call):
     call()
     sys.setprofile(None)
     return names
-
-
-def _without_kernels(call):
-    SMALL_KERNELS[0] = False
-    try:
-        return call()
-    finally:
-        SMALL_KERNELS[0] = True
 
 
 def _same(found, expected):
@@ -83,7 +75,7 @@ def test_joins(name, dtype):
     call = JOINS[name]
     for seed in range(MANY):
         x, y = (_random(4, 6, seed=seed + i, dtype=getattr(torch, dtype)) for i in (0, 1))
-        _same(call(x, y), _without_kernels(lambda x=x, y=y: call(x, y)))
+        _same(call(x, y), without_kernels(lambda x=x, y=y: call(x, y)))
 
 
 def test_joins_beside_pytorch():
@@ -205,7 +197,7 @@ def test_factories(name):
     theirs = type(call)(call.__code__, {"torch": oracle, "__builtins__": __builtins__})(oracle.from_numpy(x.numpy()))
     for _ in range(MANY):
         found = call(x)
-        _same(found, _without_kernels(lambda: call(x)))
+        _same(found, without_kernels(lambda: call(x)))
         assert found.stride() == theirs.stride()
         assert np.array_equal(found.to(torch.complex128).numpy(), theirs.to(oracle.complex128).numpy())
         assert str(found.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
@@ -338,7 +330,7 @@ def test_searches():
                 assert np.array_equal(torch.searchsorted(a, special.to(dtype), right=right).numpy(), np.searchsorted(
                     a.numpy(), special.numpy(), "right" if right else "left"))
     for edges in (torch.tensor([2.0, 0.0, 1.0, -1.0]), torch.tensor([0.0, 1.0, 2.0, float("nan")])):
-        expected = _without_kernels(lambda edges=edges: torch.searchsorted(edges, values))
+        expected = without_kernels(lambda edges=edges: torch.searchsorted(edges, values))
         assert torch.equal(torch.searchsorted(edges, values), expected)
 
 
@@ -373,7 +365,7 @@ def test_reshapes_that_copy():
         for call in (lambda: x.t().reshape(-1), lambda: x.t().reshape(3, 8), lambda: x.t().reshape((8, 3)),
                      lambda: x[:, ::2].reshape(-1), lambda: x[:, 1:3].flatten(), lambda: x.view((6, 4)),
                      lambda: x.reshape([2, -1])):
-            found, expected = call(), _without_kernels(call)
+            found, expected = call(), without_kernels(call)
             assert found.numpy().tobytes() == expected.numpy().tobytes()
             assert (found.shape, found.stride(), found._base is x) == (
                 expected.shape, expected.stride(), expected._base is x)

@@ -9,8 +9,8 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau._tensor.fastpath.repeated_layouts import CALLS, PROOFS
 from flambeau.backends.compiled import enable_kernels
-from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.runtime import object_layout
+from tests._tensor.numpy_path import without_kernels
 
 F = torch.nn.functional
 MANY = CALLS + PROOFS + 20
@@ -26,14 +26,6 @@ def _random(*shape, seed=0, dtype=torch.float32):
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape) * 4).to(dtype)
 
 
-def _without_kernels(call):
-    SMALL_KERNELS[0] = False
-    try:
-        return call()
-    finally:
-        SMALL_KERNELS[0] = True
-
-
 def _check(call, *shapes, dtype=torch.float32, times=MANY, special=()):
     """Compare results with those without kernels, and with those of tensors that are not the first ones."""
     for seed in range(times):
@@ -41,7 +33,7 @@ def _check(call, *shapes, dtype=torch.float32, times=MANY, special=()):
         if special and seed > times - 8:
             flat = inputs[0].view(-1)
             flat[seed % flat.numel()] = special[seed % len(special)]
-        found, expected = call(*inputs), _without_kernels(lambda inputs=inputs: call(*inputs))
+        found, expected = call(*inputs), without_kernels(lambda inputs=inputs: call(*inputs))
         for x, y in zip(*[each if isinstance(each, tuple) else (each,) for each in (found, expected)], strict=True):
             assert (x.dtype, x.shape, x.stride(), x._version) == (y.dtype, y.shape, y.stride(), y._version)
             assert x.numpy().tobytes() == y.numpy().tobytes(), seed
@@ -157,7 +149,7 @@ def test_rows_by_index():
              lambda i: table.view(3, 3, 32).index_select(1, i % 3), lambda i: F.embedding(i.view(2, 2), table)]
     for call in calls:
         for _ in range(MANY):
-            assert call(good).numpy().tobytes() == _without_kernels(lambda call=call: call(good)).numpy().tobytes()
+            assert call(good).numpy().tobytes() == without_kernels(lambda call=call: call(good)).numpy().tobytes()
     for call in calls[:3]:
         with pytest.raises(IndexError):
             call(torch.tensor([0, 1, 9, 2]))
@@ -201,7 +193,7 @@ def test_extrema_of_zeros_and_errors_of_norms():
         x = torch.tensor(values)
         for _ in range(MANY):
             found = x.max()
-        assert np.signbit(found.numpy()) == np.signbit(_without_kernels(x.max).numpy())
+        assert np.signbit(found.numpy()) == np.signbit(without_kernels(x.max).numpy())
     for _ in range(MANY):
         torch.ones(3, 3).norm()
     with pytest.raises(RuntimeError, match="floating point or complex"):

@@ -9,10 +9,10 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau._tensor.fastpath.repeated_layouts import CALLS, PROOFS
 from flambeau.backends.compiled import enable_kernels, modes_of_rows
-from flambeau.backends.compiled.thresholds import SMALL_KERNELS
 from flambeau.kernels import random
 from flambeau.kernels.sorting import mode
 from flambeau.runtime import object_layout
+from tests._tensor.numpy_path import without_kernels
 
 F = torch.nn.functional
 MANY = CALLS + PROOFS + 12
@@ -23,14 +23,6 @@ pytestmark = pytest.mark.skipif(not (codegen.available() and object_layout.reada
 @pytest.fixture(autouse=True)
 def _kernels():
     enable_kernels()
-
-
-def _without_kernels(call):
-    SMALL_KERNELS[0] = False
-    try:
-        return call()
-    finally:
-        SMALL_KERNELS[0] = True
 
 
 def _same(found, expected):
@@ -44,7 +36,7 @@ def _check(call, make):
     """Compare results with those without kernels; `make(generator)` gives the tensors of a call."""
     for seed in range(MANY):
         given = make(np.random.default_rng(seed))
-        _same(call(*given), _without_kernels(lambda given=given: call(*given)))
+        _same(call(*given), without_kernels(lambda given=given: call(*given)))
 
 
 def _normal(*shape, dtype=torch.float32):
@@ -80,10 +72,10 @@ def test_losses_of_large_matrices_read_few_elements():
     x, y = _normal(300, 400)(np.random.default_rng(0)), torch.arange(300)
     weight = _normal(3000, 40)(np.random.default_rng(1))
     for _ in range(MANY):
-        _same(F.nll_loss(x, y), _without_kernels(lambda: F.nll_loss(x, y)))
+        _same(F.nll_loss(x, y), without_kernels(lambda: F.nll_loss(x, y)))
         for call in (lambda: x.gather(1, y[:, None]), lambda: x.index_select(0, y[:3]), lambda: x[y, y],
                      lambda: F.embedding(y, weight), lambda: x.trace(), lambda: x.index_select(1, y[:2])):
-            _same(call(), _without_kernels(call))
+            _same(call(), without_kernels(call))
     with pytest.raises(IndexError):
         F.embedding(torch.tensor([3000] * 300), weight)
 
@@ -277,7 +269,7 @@ def test_reductions_along_a_dimension(name, shape, dtype):
 def test_sizes_are_constants_of_calls():
     x, w = (_normal(4, 6)(np.random.default_rng(i)) for i in range(2))
     for _ in range(MANY):
-        _same(F.layer_norm(x, w.shape, w), _without_kernels(lambda: F.layer_norm(x, w.shape, w)))
-        _same(F.layer_norm(x, w.shape[1:]), _without_kernels(lambda: F.layer_norm(x, (6,))))
+        _same(F.layer_norm(x, w.shape, w), without_kernels(lambda: F.layer_norm(x, w.shape, w)))
+        _same(F.layer_norm(x, w.shape[1:]), without_kernels(lambda: F.layer_norm(x, (6,))))
     with pytest.raises(RuntimeError, match="normalized_shape"):
         F.layer_norm(x, w.shape[:1])
