@@ -1,4 +1,7 @@
-"""Matrix factorizations that NumPy lacks, LU and LDL, and products of reflectors, of batches of matrices (b, m, n)."""
+"""Matrix factorizations that NumPy lacks, LU, LDL and of indefinite matrices, and products of reflectors.
+
+Arrays are batches of matrices (b, m, n).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,14 @@ _ALPHA = (1 + sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elemen
 def _magnitude(x: Array) -> Array:
     """What LAPACK compares to choose pivots: |re| + |im|."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+def _largest(sizes: Array) -> Array:
+    """The positions of largest elements in the last dimension, as BLAS has them: it passes over NaN but the first."""
+    if np.isnan(sizes).any():
+        sizes = sizes.copy()
+        sizes[..., 1:] = np.fmax(sizes[..., 1:], -1)
+    return sizes.argmax(-1)
 
 
 # ----- LU -----
@@ -58,7 +69,7 @@ def _eliminate_panel(a: Array, pivots: Array, first: int) -> None:
     m, n = a.shape[-2:]
     batch = np.arange(len(a))
     for i in range(min(m, n)):
-        pivot = i + _magnitude(a[:, i:, i]).argmax(-1)
+        pivot = i + _largest(_magnitude(a[:, i:, i]))
         pivots[:, i] = pivot + first
         a[batch, i], a[batch, pivot] = a[batch, pivot], a[batch, i]
         diagonal = a[:, i, i]
@@ -97,6 +108,71 @@ def solve_unit_lower(low: Array, b: Array) -> None:
     solve_unit_lower(low[:, half:, half:], b[:, half:])
 
 
+def solve(a: Array, b: Array, transposed: bool) -> tuple[Array, Array]:
+    """The solution X of A X = B, or of Aᵀ X = B, by LU factors, and the info codes of `lu`.
+
+    A pivot that is 0 divides: where it does, X is infinite or NaN, and NaN where infinite elements are multiplied by 0.
+
+    Args:
+        a: (b, n, n).
+        b: (b, n, k).
+    """
+    factors, pivots, info = lu(a)
+    order = permutation(pivots.astype(np.int64) - 1, a.shape[-1])[..., None]
+    if transposed:
+        x = b.copy()
+        rows = factors.swapaxes(-1, -2)
+        _substitute(rows, x, False, False)
+        _substitute(rows, x, True, True)
+        result = np.empty_like(x)
+        np.put_along_axis(result, order, x, 1)
+        return result, info
+    x = np.take_along_axis(b, order, 1)
+    _substitute(factors, x, False, True)
+    _substitute(factors, x, True, False)
+    return x, info
+
+
+def _substitute(a: Array, x: Array, upper: bool, unit: bool) -> None:
+    """Overwrite B with the solution of A X = B for triangular A, column by column of A."""
+    n = a.shape[-1]
+    pivots = a[:, range(n), range(n)]
+    if a.dtype.kind == "c":
+        pivots[pivots == 0] = np.nan  # the reciprocal of a complex 0
+    for i in reversed(range(n)) if upper else range(n):
+        if not unit:
+            x[:, i] /= pivots[:, i, None]
+        rest = slice(0, i) if upper else slice(i + 1, n)
+        x[:, rest] -= a[:, rest, i, None] * x[:, i, None]
+
+
+# ----- Cholesky -----
+
+
+def leading_cholesky(a: Array) -> tuple[Array, int]:
+    """The Cholesky factor of the leading block of a matrix, up to the first pivot that is not positive.
+
+    Columns behind it are those of A. float32 is computed in double precision.
+
+    Args:
+        a: (n, n), of which the lower triangle is read.
+
+    Returns:
+        The lower triangle, and the order of the leading minor that is not positive, or 0.
+    """
+    low = np.tril(a).astype(np.result_type(a, np.float64))
+    for k in range(len(low)):
+        row = low[k, :k]
+        pivot = low[k, k].real - (row @ row.conj()).real
+        low[k, k] = pivot
+        if not pivot > 0:
+            return low.astype(a.dtype), k + 1
+        low[k, k] = np.sqrt(pivot)
+        low[k + 1:, k] -= low[k + 1:, :k] @ row.conj()
+        low[k + 1:, k] /= low[k, k].real
+    return low.astype(a.dtype), 0
+
+
 # ----- LDL -----
 
 
@@ -122,9 +198,10 @@ def _ldl(a: Array, pivots: Array, hermitian: bool) -> int:
         largest, row = 0.0, k
         if k + 1 < n:
             column = _magnitude(a[k + 1:, k])
-            row = k + 1 + int(column.argmax())
+            row = k + 1 + int(_largest(column))
             largest = column[row - k - 1]
-        if max(here, largest) == 0:
+        # LAPACK asks for NaN in complex matrices only; in the others it takes a last pivot of NaN for 0
+        if (largest == 0 and not here > 0) or (a.dtype.kind == "c" and np.isnan(here)):
             info = info or k + 1
             pivots[k] = k + 1
             if hermitian:

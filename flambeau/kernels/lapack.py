@@ -43,6 +43,28 @@ def _upper(rows: int, columns: int) -> Any:
     return ~np.tri(rows, columns, -1, bool)
 
 
+def each_or_nan(function: Any, a: Any, *others: Any) -> Any:
+    """The result of a function of one matrix for each of A, or NaN for those where it fails.
+
+    Args:
+        a, others: batches of matrices, which broadcast.
+    """
+    try:
+        return function(a, *others)
+    except LinAlgError:
+        pass
+    arrays = [a, *others]
+    lead = np.broadcast_shapes(*(each.shape[:-2] for each in arrays))
+    each_matrix = [np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in arrays]
+    result = np.full((*lead, *arrays[-1].shape[-2:]), np.nan, a.dtype)
+    for at in np.ndindex(*lead):
+        try:
+            result[at] = function(*(each[at] for each in each_matrix))
+        except LinAlgError:
+            continue
+    return result
+
+
 def inv(a: Any) -> Any:
     """Inverses."""
     if is_square(a):
@@ -128,5 +150,5 @@ def qr(a: Any, mode: Any) -> Any:
     return np.linalg.qr(a, mode)
 
 
-__all__ = ["LinAlgError", "cholesky", "det", "eigh", "eigvalsh", "inv", "is_plain", "is_square", "qr", "solve", "svd",
-           "svdvals", "ufuncs"]
+__all__ = ["LinAlgError", "cholesky", "det", "each_or_nan", "eigh", "eigvalsh", "inv", "is_plain", "is_square", "qr",
+           "solve", "svd", "svdvals", "ufuncs"]

@@ -40,16 +40,22 @@ def _new(shape: tuple[int, ...], dtype: np.dtype) -> ndarray:
 
 
 def _succeeded(x: ndarray) -> bool:
-    """Whether no matrix is filled with NaN."""
+    """Whether no matrix is filled with NaN, or has NaN, which reaches the first row of solutions."""
     first = x.item(0) if x.ndim == 2 else _sum(x[..., 0, 0], None)
     return bool(first == first)
+
+
+def _is_factor(x: ndarray) -> bool:
+    """Whether no Cholesky factor has NaN, which reaches its last pivot."""
+    last = x.item(-1) if x.ndim == 2 else _sum(x[..., -1, -1], None)
+    return bool(last == last)
 
 
 def _quiet(compute: Callable[..., Any]) -> Launch:
     return lambda *arrays: run_quietly(compute, *arrays)
 
 
-def _of_square(a: ndarray, compute: Callable[..., Any]) -> Launch:
+def _of_square(a: ndarray, compute: Callable[..., Any], succeeded: Callable[[ndarray], bool] = _succeeded) -> Launch:
     """The launch of a ufunc that makes a matrix of the same shape of each square one."""
     if not lapack.is_square(a):
         return None
@@ -57,13 +63,13 @@ def _of_square(a: ndarray, compute: Callable[..., Any]) -> Launch:
 
     def checked(x: ndarray) -> Any:
         result = compute(x, _new(shape, dtype), signature="d->d")
-        return result if _succeeded(result) else None
+        return result if succeeded(result) else None
 
     return _quiet(checked)
 
 
 def _cholesky(a: ndarray, upper: bool, check_errors: bool) -> Launch:
-    return None if upper else _of_square(a, _ufuncs.cholesky_lo)
+    return None if upper else _of_square(a, _ufuncs.cholesky_lo, _is_factor)
 
 
 def _inverse(a: ndarray, check_errors: bool) -> Launch:

@@ -524,8 +524,11 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
         if A._array.dtype in dtypes.NARROW:
             raise NotImplementedError(f"\"linalg_svd_cpu\" not implemented for '{A.dtype.scalar_name}'")
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
+    failed = _first_failure(info) is not None
+    if failed:
+        inverse = fn.where((info != 0)[..., None, None], 0, inverse)
     result = fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p)
-    if _first_failure(info) is not None:
+    if failed:
         result = fn.where(info != 0, inf, result)
     return _write_out(result, out, function="linalg.cond")
 

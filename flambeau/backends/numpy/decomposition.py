@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
-from ...kernels import lapack
+from ...kernels import factorization, lapack
 from ...kernels.memory_format import note_layout, noted
 from ...shapes import are_vectors
 from ..compiled import solve_triangular
@@ -23,47 +22,38 @@ def _column_major(x: Any) -> Any:
     return noted(columns.swapaxes(-1, -2))
 
 
-def _zero_pivot(matrix: Any) -> int:
-    """Return the 1-based index of the first zero pivot of Gaussian elimination; 0 if there is none."""
-    a = np.array(matrix, dtype=np.result_type(matrix, np.float64))
-    n = a.shape[0]
-    zero = 0
-    for k in range(n):
-        pivot = k + int(np.argmax(np.abs(a[k:, k])))
-        if a[pivot, k] == 0:
-            zero = zero or k + 1
-            continue
-        a[[k, pivot]] = a[[pivot, k]]
-        a[k + 1:] -= np.outer(a[k + 1:, k] / a[k, k], a[k])
-    return zero
-
-
-def _per_matrix(a: Any, function: Any) -> tuple[Any, Any]:
-    """Process a batch matrix by matrix, where some fail: the results (nan where unset) and `function`'s info codes."""
-    lead = a.shape[:-2]
-    flat = a.reshape(prod(lead), *a.shape[-2:])
-    out = np.full(flat.shape, np.nan, a.dtype)
-    info = np.zeros(len(flat), np.int32)
-    for i, matrix in enumerate(flat):
-        info[i] = function(matrix, out[i])
-    return out.reshape(a.shape), info.reshape(lead)
+def _fallen(result: Any) -> Any:
+    """The positions of matrices that have NaN, in a batch of one dimension: LAPACK failed there, or was given NaN."""
+    return np.flatnonzero(np.isnan(result).any((-1, -2)))
 
 
 def _inv(a: Any) -> tuple[Any, Any]:
-    try:
-        return _column_major(lapack.inv(a)), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        pass
+    return _solutions(lapack.inv, (a,), np.eye(a.shape[-1], dtype=a.dtype), True)
 
-    def one(matrix: Any, out: Any) -> int:
-        try:
-            out[...] = lapack.inv(matrix)
-        except np.linalg.LinAlgError:
-            out[...] = matrix
-            return _zero_pivot(matrix) or 1
-        return 0
 
-    return _per_matrix(a, one)
+def _solutions(function: Any, operands: tuple[Any, ...], b: Any, left: bool) -> tuple[Any, Any]:
+    """Return LAPACK's solutions with right-hand sides B, by elimination where it fails, and the info codes.
+
+    Elimination divides by pivots that are 0, so that solutions of singular systems are infinite or NaN.
+
+    Args:
+        function: one of `kernels.lapack`.
+        operands: its arguments, the matrices A first.
+        left: whether the operator's matrices are A; otherwise they are Aᵀ, whose LU factors PyTorch uses.
+    """
+    found = _column_major(lapack.each_or_nan(function, *operands))
+    n, k = found.shape[-2:]
+    lead = found.shape[:-2]
+    info = np.zeros(lead, np.int32)
+    if found.size and np.isnan(found).any():
+        rows = [np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (operands[0], b)]
+        flat = found.reshape(-1, n, k)
+        at = _fallen(flat)
+        matrices = rows[0][at] if left else rows[0][at].swapaxes(-1, -2)
+        flat[at], codes = factorization.solve(matrices, rows[1][at], not left)
+        info.reshape(-1)[at] = codes
+        found = _column_major(flat.reshape(found.shape))
+    return found, info
 
 
 def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
@@ -77,15 +67,15 @@ def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
         if vector:
             raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for "
                                "left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")
-        x, info = _solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2), True)
+        a, right = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    x, info = _solutions(lapack.solve, (a, right), right, left)
+    if info.shape != a.shape[:-2]:  # B has the larger batch: one code for each matrix of A
+        extra = info.ndim - (a.ndim - 2)
+        info = info[(0,) * extra]
+        info = info[tuple(slice(0, size) for size in a.shape[:-2])].copy()
+    if not left:
         return np.ascontiguousarray(x.swapaxes(-1, -2)), info
-    try:
-        x = lapack.solve(a, right)
-        info = np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        inverse, info = _inv(a)
-        x = np.matmul(inverse, right)
-    return (x[..., 0] if vector else _column_major(x)), info
+    return (x[..., 0] if vector else x), info
 
 
 def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
@@ -279,21 +269,14 @@ def _cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
     if upper:
         low, info = _cholesky(a.swapaxes(-1, -2).conj(), False)
         return _column_major(low.swapaxes(-1, -2).conj()), info
-    try:
-        return _column_major(lapack.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        pass
-
-    def one(matrix: Any, out: Any) -> int:
-        for order in range(1, len(matrix) + 1):
-            try:
-                low = lapack.cholesky(matrix[:order, :order])
-            except np.linalg.LinAlgError:
-                return order
-        out[...] = low
-        return 0
-
-    return _per_matrix(a, one)
+    low = _column_major(lapack.each_or_nan(lapack.cholesky, a))
+    info = np.zeros(a.shape[:-2], np.int32)
+    if low.size and np.isnan(low[..., -1, -1]).any():  # where one pivot is NaN, so is the last one
+        flat, matrices, codes = low.reshape(-1, *a.shape[-2:]), a.reshape(-1, *a.shape[-2:]), info.reshape(-1)
+        for i in np.flatnonzero(np.isnan(flat[:, -1, -1])):
+            flat[i], codes[i] = factorization.leading_cholesky(matrices[i])
+        low = _column_major(flat.reshape(a.shape))
+    return low, info
 
 
 def _cholesky_solve(b: Any, low: Any, upper: bool = False) -> Any:
