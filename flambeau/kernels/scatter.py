@@ -48,13 +48,14 @@ def scatter_add(target: np.ndarray, axis: int, index: np.ndarray, source: np.nda
 
 
 def scatter_reduce(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarray, reduction: str,
-                   include_self: bool = True) -> np.ndarray:
+                   include_self: bool = True, rounded: bool = False) -> np.ndarray:
     """Reduce into each target element the source elements whose index names it.
 
     Args:
         reduction: "sum", "prod", "mean", "amax" or "amin".
         include_self: whether the target's value is part of the reduction where elements are scattered.
             Elsewhere it is unchanged.
+        rounded: whether a 16-bit target rounds after each source element, not once; PyTorch's kernels of slices do.
 
     Raises:
         RuntimeError: an index is negative or too large.
@@ -70,9 +71,9 @@ def scatter_reduce(target: np.ndarray, axis: int, index: np.ndarray, source: np.
         raise RuntimeError(f"index {index[wrong][0]} is out of bounds for dimension {axis % target_.ndim} with "
                            f"size {target_.shape[axis]}")
     positions = _flat_positions(target_.shape, axis % target_.ndim, index)
-    if target.dtype in dtypes.NARROW:  # accumulate in single precision, round once
+    if target.dtype in dtypes.NARROW:  # accumulate in single precision
         wide = dtypes.widen(target_).reshape(-1)
-        _reduce(wide, positions, dtypes.widen(source).reshape(-1), reduction, include_self)
+        _reduce(wide, positions, dtypes.widen(source).reshape(-1), reduction, include_self, target.dtype, rounded)
         target_[...] = dtypes.cast(wide.reshape(target_.shape), target.dtype)
     elif target.flags.c_contiguous:
         _reduce(target.reshape(-1), positions, source.reshape(-1), reduction, include_self)
@@ -215,12 +216,32 @@ def _flat_positions(shape: tuple[int, ...], axis: int, index: np.ndarray) -> np.
     return np.asarray(positions, np.int64).reshape(-1)
 
 
-def _reduce(flat: np.ndarray, positions: np.ndarray, values: np.ndarray, reduction: str,
-            include_self: bool) -> None:
+def accumulate_rounded(flat: np.ndarray, positions: np.ndarray, values: np.ndarray, reduction: str,
+                       dtype: np.dtype) -> None:
+    """`ufunc.at` on a float32 array that holds numbers of a 16-bit dtype, where each partial result is rounded to it."""
+    operator = REDUCTIONS[reduction]
+    order = np.argsort(positions, kind="stable")
+    ordered = positions[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    lengths = np.diff(np.append(starts, len(order)))
+    for r in range(int(lengths.max(initial=0))):  # the r-th occurrences name different elements
+        chosen = order[starts[lengths > r] + r]
+        places = positions[chosen]
+        flat[places] = dtypes.widen(dtypes.cast(operator(flat[places], values[chosen]), dtype))
+
+
+def _reduce(flat: np.ndarray, positions: np.ndarray, values: np.ndarray, reduction: str, include_self: bool,
+            narrow: np.dtype | None = None, rounded: bool = False) -> None:
+    """Reduce into `flat`; `narrow`: the 16-bit dtype that its numbers will be rounded to."""
     if not include_self:
         flat[positions] = _identity(reduction, flat.dtype)
-    REDUCTIONS[reduction].at(flat, positions, values)
+    if narrow is not None and rounded:
+        accumulate_rounded(flat, positions, values, reduction, narrow)
+    else:
+        REDUCTIONS[reduction].at(flat, positions, values)
     if reduction == "mean":
+        if narrow is not None:  # the sums are numbers of the dtype
+            flat[...] = dtypes.widen(dtypes.cast(flat, narrow))
         counts = np.full(flat.shape, 1 if include_self else 0, np.int64)
         np.add.at(counts, positions, 1)
         np.maximum(counts, 1, out=counts)

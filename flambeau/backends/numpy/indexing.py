@@ -358,7 +358,11 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
         _check_in_self(index, x.shape[axis] if x.ndim else 1)
     if alpha != 1:
         wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
+        if x.dtype in dtypes.NARROW:
+            alpha = dtypes.widen(dtypes.cast(np.asarray(alpha, np.float32), x.dtype))
         source = dtypes.cast(wide * alpha, x.dtype)
+    if x.dtype in dtypes.NARROW and (alpha != 1 or x.ndim < 2) and source.size:
+        return _add_rounded(x, index, source, axis)
     kernels = _kernels_for(source.size, index) if x.ndim and source.ndim else None
     if kernels is not None and x.dtype in dtypes.NARROW:  # added in float32, rounded once
         return dtypes.cast(_index_add(dtypes.widen(x), index, dtypes.widen(source), dim), x.dtype)
@@ -369,6 +373,16 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
     if x.dtype.kind == "b":
         return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
     return index_add(np.array(x, order="C", copy=True), axis, index, source)
+
+
+def _add_rounded(x: Any, index: Any, source: Any, axis: int) -> Any:
+    """Return a copy of a 16-bit `x` with slices added, where each sum is rounded, as PyTorch adds scaled slices."""
+    from ...kernels.scatter import scatter_reduce
+
+    target = np.array(np.atleast_1d(x), order="C", copy=True)
+    source = source.reshape(source.shape or 1)
+    full_index = np.broadcast_to(index.reshape(-1, *(1,) * (target.ndim - 1 - axis)), source.shape)
+    return scatter_reduce(target, axis, full_index, source, "sum", rounded=True).reshape(x.shape)
 
 
 def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
@@ -416,7 +430,8 @@ def _index_reduce(x: Any, index: Any, source: Any, dim: int, reduce: str, includ
     axis = _check_accumulation(x, index, source, dim, "index_reduce")
     _check_in_self(index, x.shape[axis] if x.ndim else 1)
     full_index = np.broadcast_to(index.reshape(-1, *(1,) * (max(x.ndim, 1) - 1 - axis)), np.atleast_1d(source).shape)
-    return scatter_reduce(np.array(x, order="C", copy=True), axis, full_index, source, reduce, include_self)
+    return scatter_reduce(np.array(x, order="C", copy=True), axis, full_index, source, reduce, include_self,
+                          rounded=True)
 
 
 def _index_list(indices: tuple[Any, ...]) -> Sequence[Any]:
