@@ -22,7 +22,7 @@ from ..amp.state import is_autocast_available as _is_autocast_available
 from ..backends.bit_views import bits_of, toggle
 from ..backends.numpy.memory import address, owner
 from ..func.batches import _add_batch_dim, _remove_batch_dim
-from ..modes import active_transforms
+from ..modes import active_transforms, forward_mode
 from ..nn import functional
 from ..switches import get_default_device
 from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
@@ -96,6 +96,16 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Whether the tensor is gone."""
         return self._tensor() is None
+
+
+def _set_fwd_grad_enabled(mode: bool) -> None:
+    """Propagate tangents from here on, or do not."""
+    forward_mode.set(mode)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether tangents are propagated."""
+    return forward_mode.get()
 
 
 def _get_all_dtypes() -> list[Any]:

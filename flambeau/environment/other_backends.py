@@ -148,14 +148,20 @@ def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_
         input: (N, C, ...).
         momentum: the weight of the new statistics.
 
+    Raises:
+        RuntimeError: the input is empty.
+
     >>> import flambeau as torch
     >>> torch.batch_norm_update_stats(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), 0.1)
     (tensor([2.]), tensor([1.]))
     """
+    channels = input.size(1)
+    if not input.numel():
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
     axes = [axis for axis in range(input.dim()) if axis != 1]
     mean = functions.mean(input, axes)
     variance = functions.var(input, axes, correction=0)
-    count = input.numel() // max(input.shape[1], 1)
+    count = input.numel() // channels
     if running_mean is not None:
         running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
     if running_var is not None:

@@ -218,7 +218,7 @@ def _flat_positions(shape: tuple[int, ...], axis: int, index: np.ndarray) -> np.
 
 def accumulate_rounded(flat: np.ndarray, positions: np.ndarray, values: np.ndarray, reduction: str,
                        dtype: np.dtype) -> None:
-    """`ufunc.at` on a float32 array that holds numbers of a 16-bit dtype, where each partial result is rounded to it."""
+    """`ufunc.at` on a float32 array of numbers of a 16-bit dtype, where each partial result is rounded to it."""
     operator = REDUCTIONS[reduction]
     order = np.argsort(positions, kind="stable")
     ordered = positions[order]

@@ -30,7 +30,8 @@ def test_sums_are_rounded_where_pytorch_rounds_them(call, dtype):
     generator = np.random.default_rng(0)
     rows, many = generator.standard_normal((3, 5)), generator.standard_normal((40, 5))
     index = generator.integers(0, 3, 40)
-    for x, source, dim in ((rows, many, 0), (rows.T.copy(), many.T.copy(), 1), (rows[:, 0].copy(), many[:, 0].copy(), 0)):
+    calls = ((rows, many, 0), (rows.T.copy(), many.T.copy(), 1), (rows[:, 0].copy(), many[:, 0].copy(), 0))
+    for x, source, dim in calls:
         results = []
         for library in (torch, flambeau):
             with warnings.catch_warnings():

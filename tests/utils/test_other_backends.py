@@ -103,3 +103,12 @@ def test_tensors_with_two_zeros_in_four_elements_are_not_made():
                 getattr(module.sparse, name).prune_dense_static_sort(module.ones(64, 64))
             texts.append(str(error.value).split(", or was omitted")[0].rstrip("."))
         assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 3, 0), (4, 0), (3,)])
+def test_statistics_of_no_elements_are_refused(shape):
+    with pytest.raises(Exception) as expected:
+        torch.batch_norm_update_stats(torch.ones(shape), torch.zeros(3), torch.ones(3), 0.1)
+    with pytest.raises(expected.type) as found:
+        flambeau.batch_norm_update_stats(flambeau.ones(shape), flambeau.zeros(3), flambeau.ones(3), 0.1)
+    assert str(found.value) == str(expected.value)

@@ -12,6 +12,7 @@ from typing import Any
 from ... import dtypes
 from ...shapes import broadcast_shapes
 from ..declare import composite, linear, not_implemented, not_implemented_error, op
+from ..missing_tangents import refuse_forward_mode
 from ..pointwise.arithmetic import neg
 from .nll_loss_batching import nll_loss_backward_vmap, nll_loss_vmap
 
@@ -384,4 +385,5 @@ _ctc_loss.vjp(
     log_probs=lambda xp, g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, saved:
     xp._ctc_loss_backward(g, log_probs, targets=targets, input_lengths=input_lengths, target_lengths=target_lengths,
                           blank=blank, zero_infinity=zero_infinity, saved=saved))
+_ctc_loss.jvp(lambda t_log_probs: refuse_forward_mode("_ctc_loss"))
 _ctc_loss_backward.vjp(grad_output=_refuse_second_derivative, log_probs=_refuse_second_derivative)

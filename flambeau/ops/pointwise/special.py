@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log, pi, sqrt
 
 from ..declare import composite, elementwise, not_implemented, not_implemented_error
+from ..missing_tangents import refuse_forward_mode
 
 _SPECIAL = ("special",)
 
@@ -199,6 +200,8 @@ def _zeta_vjp_other(xp, g, input, other):
 
 
 special_zeta.vjp(input=_zeta_vjp_input, other=_zeta_vjp_other)
+special_zeta.jvp(lambda xp, input, other, t_input, t_other: (
+    _zeta_vjp_other(xp, t_other, input, other) if t_input is None else refuse_forward_mode("special_zeta")))
 
 
 @elementwise(promote="float", name="special_zeta", key="_special_zeta_first_scalar", node="SpecialZetaBackward1",
@@ -218,6 +221,7 @@ def _zeta_at_number(xp, input, *, other):
 
 _zeta_of_number.vjp(other=lambda xp, g, other, input: _zeta_vjp_other(xp, g, xp.full_like(other, input), other))
 _zeta_at_number.vjp(input=_zeta_vjp_input)
+_zeta_at_number.jvp(lambda t_input: refuse_forward_mode("special_zeta"))
 special_zeta.scalar_overload("input", _zeta_of_number)
 special_zeta.scalar_overload("other", _zeta_at_number)
 
@@ -243,6 +247,11 @@ def _declare_incomplete_gamma(name, primitive, sign, doc, example):
     op = elementwise(scalar_inputs=(), expose=("torch", "method", "inplace"),
                      unsupported_dtypes=_real(f"{name}_cpu", "bool", "integer"))(forward)
     op.vjp(input=vjp_input, other=lambda xp, g, input, other: _igamma_vjp(xp, sign * g, input, other))
+
+    def jvp(xp, input, other, t_input, t_other):
+        return _igamma_vjp(xp, sign * t_other, input, other) if t_input is None else refuse_forward_mode(name)
+
+    op.jvp(jvp)
 
 
 _declare_incomplete_gamma("igamma", "gammainc", 1, "The regularized lower incomplete gamma function, "
