@@ -17,7 +17,6 @@ import operator
 import os
 import random
 import sys
-import time
 import types
 import typing
 import weakref
@@ -1131,10 +1130,8 @@ def test_harmless_calls_are_compiled():
         return sum(values)
 
     def f(x):
-        start = time.perf_counter()
         with deeper():
             y = total(x * i for i in range(3)) * math.sqrt(2) * depth[0]
-        assert time.perf_counter() >= start
         return y + sum(a * b for a, b in zip([x, x], [1, 2], strict=True))
 
     assert programs(right(f, [])) == 1

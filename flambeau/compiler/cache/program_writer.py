@@ -104,7 +104,8 @@ class ProgramWriter:
         self.guards = [(key[1], guard) for key, guard in guard_set.guards.items() if id(guard) in common_guards]
         names: dict[int, set[str]] = {}
         for identity, each in self.guards:
-            if each.kind == UNSUPPORTED or (each.kind == QUERY and not all(map(is_value, _entries_of(each)))):
+            if each.kind == UNSUPPORTED or (each.kind == QUERY and (
+                    isinstance(each.holder, functools.partial) or not all(map(is_value, _entries_of(each))))):
                 raise BypassCache(f"{each.path}, which another process cannot compare")
             if isinstance(each.key, str) and (each.kind in (ITEM, ATTRIBUTE)):
                 names.setdefault(identity, set()).add(each.key)

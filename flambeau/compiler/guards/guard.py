@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextvars
+import functools
 import operator
 import random
 import sys
@@ -116,7 +117,7 @@ def query(thing: Any) -> Any:
         return thing()
     if isinstance(thing, contextvars.ContextVar):
         return thing.get(MISSING)
-    if isinstance(thing, (types.FunctionType, types.BuiltinFunctionType)):
+    if isinstance(thing, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
         return thing()
     if not isinstance(thing, LRU_CACHE):
         return bytes(memoryview(thing))

@@ -16,6 +16,7 @@ import gc
 import operator
 import os
 import sys
+import threading
 import types
 import weakref
 from collections import deque
@@ -86,6 +87,8 @@ _PROCESS_STATE: dict[str, Any] = {each.__name__: each for each in (
     os.getcwd, sys.getrecursionlimit, sys.getswitchinterval)}
 _TOO_MANY = "the function may depend on too many things outside, of lists and dicts on all their entries"
 _UNKNOWN = "an iterator, whose next item cannot be guarded"
+_LOCK = "a lock, which a program does not acquire"
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 class GuardSet:
@@ -277,6 +280,8 @@ class GuardSet:
         elif isinstance(thing, (set, bytearray)):
             self._add(SET, thing, None, (*thing,), path)
             self._pending += [(x, path) for x in thing]
+        elif isinstance(thing, _LOCKS):
+            self._add(UNSUPPORTED, thing, _LOCK, None, path)
         elif not hasattr(thing, "__dict__") and hasattr(type(thing), "__next__"):
             self._add(UNSUPPORTED, thing, _UNKNOWN, None, path)
         elif not type(thing).__flags__ & HEAP_TYPE_FLAG or type(thing).__module__ in _BUFFER_MODULES:
@@ -308,6 +313,8 @@ class GuardSet:
                 self._pending.append((value, name))
 
     def _class(self, cls: type, path: str) -> None:
+        if type(cls) is not type:
+            self._class(type(cls), type(cls).__name__)
         for each in cls.__mro__:
             if not is_stable_module(module_of(each)):
                 own = each.__dict__
@@ -376,7 +383,14 @@ class GuardSet:
             names = frozenset(own or ()) | self.names
         if not is_stable_module(module):
             self._add(ATTRIBUTE, thing, "__class__", cls, f"{path}.__class__")
-        if type(own) is dict:
+        if isinstance(thing, threading.local):
+            own = thing.__dict__
+            for name in names.union(own).difference(cls.__dict__):
+                self._add(QUERY, functools.partial(_of_thread, thing, name), name, _of_thread(thing, name),
+                          f"{path}.{name}", thing)
+                if name in own:
+                    self._pending.append((own[name], f"{path}.{name}"))
+        elif type(own) is dict:
             for name in names.intersection(own):
                 self._add(ITEM, own, name, own[name], f"{path}.{name}")
                 self._pending.append((own[name], f"{path}.{name}"))
@@ -470,6 +484,11 @@ class GuardSet:
         """Return the guards that both traces have, and a later call must satisfy: modules last."""
         common = [mine for key, mine in self.guards.items() if key in other.guards and mine.kind != RNG_STATE]
         return sorted(common, key=lambda guard: guard.kind == MODULE)
+
+
+def _of_thread(local: threading.local, name: str) -> Any:
+    """Return an attribute that `threading.local` has in this thread; MISSING if there is none."""
+    return local.__dict__.get(name, MISSING)
 
 
 __all__ = ["GuardSet"]

@@ -53,6 +53,19 @@ _EFFECT_NAMES = frozenset({
     "truncate", "random", "getrandbits", "seed", "setstate", "sample", "system", "mkdir", "remove", "unlink", "rename",
     "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv", "warn",
     "warn_explicit"})
+#: names of C functions that read state of the system or the process, with what they belong to and what is read
+_READS = {name: (of, what) for of, what, names in (
+    ("time", "the clock is read", ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns",
+                                   "process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep")),
+    ("datetime", "the clock is read", ("now", "utcnow", "today")),
+    ("posix", "a file, a folder or the system is looked up",
+     ("stat", "lstat", "fstat", "access", "listdir", "scandir", "readlink", "getpid", "getppid", "getloadavg", "times",
+)),
+    ("_thread", "the identity of the thread is read", ("get_ident", "get_native_id")),
+    ("sys", "references are counted", ("getrefcount",)),
+) for name in names}
+#: files of the standard library that read the identity of the thread, only to notice recursion
+_RECURSION_GUARDS = tuple(_STANDARD + name for name in ("reprlib.py", "dataclasses.py"))
 _SYSTEM_MODULES = frozenset({"posix", "nt", "_posixsubprocess", "_winapi"})
 #: modules of pure C functions, and classes with pure methods: the result depends on the arguments only
 _PURE_MODULES = frozenset({
@@ -247,6 +260,8 @@ class FrameHook:
                 self._note_external_call(frame, arg)
             if name in _EFFECT_NAMES and (self.effect is None or self.known_codes is not None):
                 self._note_effect_call(frame, arg)
+            elif name in _READS and (self.effect is None or self.known_codes is not None):
+                self._note_read(frame, arg)
 
     def _is_called(self, frame: Any) -> bool:
         """Whether the library function that begins here was called by user code."""
@@ -291,6 +306,21 @@ class FrameHook:
             return
         if not (isinstance(of, random.Random) and _kind_of(frame) == _INTERNAL):
             self._note_effect(frame, effect)
+
+    def _note_read(self, frame: Any, function: Any) -> None:
+        """Record a call of a C function in `_READS` by user code: no guard is on what it returns."""
+        owner, effect = _READS[function.__name__]
+        of: Any = function.__self__
+        if (of.__module__ if isinstance(of, type) else getattr(of, "__name__", "")) not in (
+                owner, "nt" if owner == "posix" else owner):
+            return
+        above = frame
+        while above is not None and (kind := _kind_of(above)) != _USER:
+            name = above.f_code.co_filename
+            if kind == _INTERNAL or name.startswith((_IMPORTING, *_RECURSION_GUARDS)):
+                return
+            above = above.f_back
+        self._note_effect(frame, effect)
 
     def _note_effect(self, frame: Any, effect: str) -> None:
         """Record a side effect, unless it is one of a warning, of this package's caches, or of its imports."""
