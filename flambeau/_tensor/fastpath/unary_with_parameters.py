@@ -50,6 +50,8 @@ from .without_promotion import without_promotion_if_any
 _grad_enabled = grad_mode.get
 _inferring = inference.get
 _INT64 = np.dtype(np.int64)
+#: operators that NumPy computes without checks of floating-point errors
+_NO_WARNINGS = frozenset(("argmax", "argmin"))
 
 
 def _constants(op: Op, consts: tuple[tuple[str, Any], ...]) -> Callable[..., tuple[Any, ...]]:
@@ -375,6 +377,7 @@ def parameter_function(op: Op, _general: Callable[..., Any], seen: OperatorClass
 
 def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
     """`positional_parameters` of an operator without a derivative."""
+    quiet = op.name in _NO_WARNINGS
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -385,7 +388,9 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
         if (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()) or (
                 special[0] and not beside_levels(input)):
             return _general(op, input, params)
-        if LARGE_SEEN[0]:
+        if quiet:
+            r = kernel(a, *params)
+        elif LARGE_SEEN[0]:
             r = run_in_quiet(kernel, (a, *params))
         else:
             token = set_state(IGNORE)
@@ -393,7 +398,16 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
                 r = kernel(a, *params)
             finally:
                 reset_state(token)
-        return wrap(r if r.__class__ is ndarray else asarray(r))
+        if r.__class__ is not ndarray:
+            r = asarray(r)
+        if active_transforms[0] or not LARGE_SEEN[0]:
+            return wrap(r)
+        result = new(Tensor)
+        result._array = r
+        result._output_nr = 0
+        result._grad = result._counter = result._base = result._accumulator = result._node = None
+        result._requires_grad = False
+        return result
 
     call.__name__ = call.__qualname__ = op.name
     return call
