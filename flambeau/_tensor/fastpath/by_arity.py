@@ -171,11 +171,11 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         fallback: the function for larger arrays.
         launches: the launches of layouts that came again and again; None: NumPy computes the operator in one pass.
     """
-    threshold = threshold_of(op.name)
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
-    saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
-    shape_only = plan.consts == (("shape", 0),)
+    # one closure variable: each costs every call, whether it is recorded or not
+    recorded = (plan, run, threshold_of(op.name), bool(plan.saved_inputs), bool(plan.saved_outputs),
+                plan.consts == (("shape", 0),))
     known_calls = KnownCalls(wait=1)
     is_due = cycle(_DUE if launches is None and limit is not None else (False,)).__next__
     enter: Any = None
@@ -229,6 +229,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         result._output_nr = 0
         result._grad = result._counter = result._base = result._accumulator = None
         if input._requires_grad and _grad_enabled():
+            plan, run, threshold, saves_input, saves_out, shape_only = recorded
             node = OpNode()
             edge = input._node
             if edge is None:
@@ -275,21 +276,22 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                     result._inference, result._counter = True, INFERENCE
                 if active_transforms[0]:
                     result._transform_depth = len(transform_stack.get())
-            elif launch:
-                known_calls.left -= 1
-                if known_calls.left <= 0:
-                    known_calls.begin_attempt()
-                    enter = known_calls.add((input,), {}, launch)
-            elif launch is False and SMALL_KERNELS[0] and is_due() and r.ndim and (
-                    r.flags.c_contiguous and in_elementwise_layout(r, (a,)) is r):  # whatever layouts are seen later
-                enter = known_calls.add((input,), {}, kernel)
-                known_calls.free_left -= LEARNED
-                if known_calls.free_left <= 0:
-                    enter = _observe_free(known_calls, general, (input,), result) or enter
-            elif launch is None and SMALL_KERNELS[0]:
-                known_calls.free_left -= 1
-                if known_calls.free_left <= 0:
-                    enter = _observe_free(known_calls, general, (input,), result) or enter
+            elif SMALL_KERNELS[0]:
+                if launch:
+                    known_calls.left -= 1
+                    if known_calls.left <= 0:
+                        known_calls.begin_attempt()
+                        enter = known_calls.add((input,), {}, launch)
+                elif launch is None:
+                    known_calls.free_left -= 1
+                    if known_calls.free_left <= 0:
+                        enter = _observe_free(known_calls, general, (input,), result) or enter
+                elif is_due() and r.ndim and (
+                        r.flags.c_contiguous and in_elementwise_layout(r, (a,)) is r):  # whatever is seen later
+                    enter = known_calls.add((input,), {}, kernel)
+                    known_calls.free_left -= LEARNED
+                    if known_calls.free_left <= 0:
+                        enter = _observe_free(known_calls, general, (input,), result) or enter
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -301,6 +303,23 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
     kernel, limit = _compiled_kernel(op)
     _, large = _binary(op, general, kernel, [_NO_LIMIT], None)
     return _binary(op, general, kernel_of(op), limit, large)
+
+
+def _recorded_by_mask(op: Op, is_large: bool) -> tuple[Any, ...] | None:
+    """What a node needs, by which of the two inputs require gradients (bits): (plan, run, run of inputs that were
+    broadcast, whether the left one is saved, the right one); None where a result or another constant is saved.
+
+    One closure variable: each costs every call, whether it is recorded or not.
+    """
+    found: list[Any] = [None]
+    for mask in (1, 2, 3):
+        plan = plan_of(op, mask, 2)
+        if plan.saved_outputs or plan.consts:
+            return None
+        run = kernel_rule if is_large and plan.run is not pass_to_both else plan.run
+        found.append((plan, run, kernel_rule if is_large else plan.run_broadcast,
+                      0 in plan.saved_inputs, 1 in plan.saved_inputs))
+    return tuple(found)
 
 
 def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int], large: Any,
@@ -315,21 +334,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     scalar = _SCALAR.get(name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.scalar_inputs
-    plans: tuple[Any, ...] = (None,) * 4
-    if records:
-        plans = (None, plan_of(op, 1, 2), plan_of(op, 2, 2), plan_of(op, 3, 2))
-    codes = []
-    for plan in plans:
-        if plan is None or not (plan.saved_inputs or plan.saved_outputs or plan.consts):
-            codes.append(0)
-        elif plan.saved_outputs or plan.consts:
-            codes.append(4)
-        else:
-            codes.append({(0,): 1, (1,): 2, (0, 1): 3}[plan.saved_inputs])
-    records_fast = records and 4 not in codes
-    runs = tuple([plan and (kernel_rule if large is None and plan.run is not pass_to_both else plan.run)
-                  for plan in plans])
-    broadcast_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
+    recorded = _recorded_by_mask(op, large is None) if records else None
 
     unconverted = without_promotion_if_any(op)
 
@@ -344,9 +349,6 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     known_calls = None if large is None else KnownCalls(records)
     enter: Any = None
     is_due = cycle(_DUE).__next__
-    save_left = tuple(code & 1 for code in codes)
-    save_right = tuple(code & 2 for code in codes)
-    saves = tuple(code > 0 for code in codes)
 
     def learn(args: tuple[Any, Any], operands: tuple[Any, Any], result: Any, number: bool = False) -> None:
         """Make a call known whose result has NumPy's layout, whatever layouts are seen later."""
@@ -416,8 +418,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             if SMALL_KERNELS[0] and is_due():
                 learn((input, other), (a, b), result)
             return result
-        if not records_fast:
+        if recorded is None:
             return fall_back(input, other)
+        plan, run, broadcast_run, saves_left, saves_right = recorded[mask]
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = node.edge_outputs = None
         node.saved0 = node.saved1 = None
@@ -452,29 +455,28 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 edge = gradient_edge(other)
             node.edge1 = edge
         node.seq = next_number()
-        node.plan = plans[mask]
+        node.plan = plan
         if a.shape == b.shape:
-            node.run = runs[mask]
+            node.run = run
         else:
             node.fix = ((a.shape, b.shape), None, False, False)
-            node.run = kernel_rule if LARGE_SEEN[0] and r.size > limit[0] else broadcast_runs[mask]
-        if saves[mask]:
-            if save_left[mask]:
-                node.saved0 = input
-                if save_right[mask]:
-                    node.saved1 = other
-                    x, y = input._counter, other._counter
-                    if (x is not None and x[0]) or (y is not None and y[0]):
-                        node.versions = (x[0] if x is not None else 0, y[0] if y is not None and y[0] else 0)
-                else:
-                    x = input._counter
-                    if x is not None and x[0]:
-                        node.versions = (x[0],)
-            elif save_right[mask]:
-                node.saved0 = other
-                y = other._counter
-                if y is not None and y[0]:
-                    node.versions = (y[0],)
+            node.run = kernel_rule if LARGE_SEEN[0] and r.size > limit[0] else broadcast_run
+        if saves_left:
+            node.saved0 = input
+            if saves_right:
+                node.saved1 = other
+                x, y = input._counter, other._counter
+                if (x is not None and x[0]) or (y is not None and y[0]):
+                    node.versions = (x[0] if x is not None else 0, y[0] if y is not None and y[0] else 0)
+            else:
+                x = input._counter
+                if x is not None and x[0]:
+                    node.versions = (x[0],)
+        elif saves_right:
+            node.saved0 = other
+            y = other._counter
+            if y is not None and y[0]:
+                node.versions = (y[0],)
         if input._output_nr or other._output_nr:
             node.edge_outputs = (input._output_nr, other._output_nr)
         result._requires_grad = True
@@ -489,7 +491,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         a = input._array
         dt = a.dtype
         records_grad = input._requires_grad and records and _grad_enabled()
-        if not (dt is F32 or dt is F64) or (records_grad and not records_fast):
+        if not (dt is F32 or dt is F64) or (records_grad and recorded is None):
             return fall_back(input, other)
         try:
             b = _float32s[other] if dt is F32 else _float64s[other]
@@ -520,6 +522,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             if SMALL_KERNELS[0] and is_due():
                 learn((input, other), (a, b), result, True)
             return result
+        plan, run, _, saves_left, saves_right = recorded[1]  # type: ignore[index]
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None
         node.saved0 = node.saved1 = None
@@ -533,16 +536,16 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         node.edge0 = edge
         node.edge_outputs = (input._output_nr, 0) if input._output_nr else None
         node.seq = next_number()
-        node.plan = plans[1]
-        node.run = runs[1]
-        if save_left[1]:
+        node.plan = plan
+        node.run = run
+        if saves_left:
             node.saved0 = input
-            if save_right[1]:
+            if saves_right:
                 node.saved1 = other
             x = input._counter
             if x is not None and x[0]:
-                node.versions = (x[0], 0) if save_right[1] else (x[0],)
-        elif save_right[1]:
+                node.versions = (x[0], 0) if saves_right else (x[0],)
+        elif saves_right:
             node.saved0 = other
         result._requires_grad = True
         result._node = node
