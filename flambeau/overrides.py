@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -17,137 +16,56 @@ from typing import Any
 from ._tensor import Tensor
 from ._tensor.argument_errors.guards import NOT_GIVEN
 from ._tensor.overriding import entry_points, protocol
+from ._tensor.overriding.asking import (
+    _get_overloaded_args as _get_overloaded_args,
+)
+from ._tensor.overriding.asking import (
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    wrap_torch_function,
+)
+from ._tensor.overriding.function_modes import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+)
+from ._tensor.overriding.function_modes import (
+    _enable_torch_function as _enable_torch_function,
+)
+from ._tensor.overriding.function_modes import (
+    _get_current_function_mode as _get_current_function_mode,
+)
+from ._tensor.overriding.function_modes import (
+    _get_current_function_mode_stack as _get_current_function_mode_stack,
+)
+from ._tensor.overriding.function_modes import (
+    _get_function_stack_at as _get_function_stack_at,
+)
+from ._tensor.overriding.function_modes import (
+    _is_torch_function_mode_enabled as _is_torch_function_mode_enabled,
+)
+from ._tensor.overriding.function_modes import (
+    _len_torch_function_stack as _len_torch_function_stack,
+)
+from ._tensor.overriding.function_modes import (
+    _pop_mode as _pop_mode,
+)
+from ._tensor.overriding.function_modes import (
+    _pop_mode_temporarily as _pop_mode_temporarily,
+)
+from ._tensor.overriding.function_modes import (
+    _push_mode as _push_mode,
+)
 from ._tensor.overriding.ignored import IGNORED
-from .modes import special
 from .nn import functional, init
 from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.declare import REGISTRY
 
+# A program that imports this module may have classes with handlers, whose values the functions are to notice.
 entry_points.watch()
 
-
-def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether a mode is active or one of the values has a `__torch_function__` that is enabled.
-
-    >>> import flambeau as torch
-    >>> torch.overrides.has_torch_function((torch.ones(1), 2))
-    False
-    """
-    if protocol.disabled.get() == protocol.ALL_DISABLED:
-        return False
-    if protocol.skips_next.get():
-        protocol.skips_next.set(False)
-        return False
-    relevant = tuple(relevant_args)
-    if relevant and protocol.function_modes.get():
-        return True
-    if protocol.disabled.get() != protocol.ENABLED:
-        return False
-    found = False
-    for x in relevant:
-        if protocol.kind_of(type(x)) == protocol.OVERRIDES:
-            found = True
-            if not isinstance(x, Tensor):
-                entry_points.note_foreign(type(x))
-    return found
-
-
-def has_torch_function_unary(x: Any) -> bool:
-    """`has_torch_function` of one value.
-
-    >>> import flambeau as torch
-    >>> torch.overrides.has_torch_function_unary(torch.ones(2))
-    False
-    """
-    return has_torch_function((x,))
-
-
-def has_torch_function_variadic(*args: Any) -> bool:
-    """`has_torch_function` of several values.
-
-    >>> import flambeau as torch
-    >>> torch.overrides.has_torch_function_variadic(torch.ones(2), torch.ones(2))
-    False
-    """
-    return has_torch_function(args)
-
-
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any,
-                          **kwargs: Any) -> Any:
-    """The result of the first handler that does not return NotImplemented.
-
-    Args:
-        public_api: the function that was called.
-        relevant_args: the values among its arguments that may have handlers.
-        args: its arguments, passed to the handlers.
-        kwargs: its keyword arguments.
-
-    Raises:
-        TypeError: all handlers return NotImplemented.
-
-    >>> import flambeau as torch
-    >>> def double(x):
-    ...     if torch.overrides.has_torch_function_unary(x):
-    ...         return torch.overrides.handle_torch_function(double, (x,), x)
-    ...     return x * 2
-    >>> double(torch.ones(1))
-    tensor([2.])
-    """
-    overloaded = _get_overloaded_args(relevant_args)
-    try:
-        return protocol.ask_handlers(public_api, "", overloaded, args, kwargs)
-    except protocol.NoImplementation:
-        message = (f"no implementation found for '{public_api.__module__}.{public_api.__name__}' on types that "
-                   f"implement __torch_function__: {[type(x) for x in overloaded]}")
-        if _is_torch_function_mode_enabled():
-            message += f" nor in mode {_get_current_function_mode()}"
-        raise TypeError(message) from None
-
-
-def _get_overloaded_args(relevant_args: Iterable[Any], get_type_fn: Callable[[Any], type] | None = None) -> list[Any]:
-    """The first value of each overriding class, subclasses before their superclasses."""
-    if protocol.disabled.get() != protocol.ENABLED:
-        return []
-    return protocol.overloaded_arguments(relevant_args, get_type_fn or type)
-
-
-def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that makes a function ask for overrides.
-
-    Args:
-        dispatcher: returns the relevant arguments; it has the function's signature.
-
-    >>> import flambeau as torch
-    >>> @torch.overrides.wrap_torch_function(lambda a: (a,))
-    ... def increment(a):
-    ...     return a + 1
-    >>> increment(torch.ones(1))
-    tensor([2.])
-    """
-    def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(func)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            relevant = tuple(dispatcher(*args, **kwargs))
-            if has_torch_function(relevant):
-                return handle_torch_function(wrapped, relevant, *args, **kwargs)
-            return func(*args, **kwargs)
-
-        return wrapped
-
-    return decorator
-
-
-def is_tensor_like(inp: Any) -> bool:
-    """Whether a value is a tensor, or its class has a `__torch_function__`.
-
-    >>> import flambeau as torch
-    >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
-    (True, False)
-    """
-    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
-
-
-# ----- lists of functions -----
 
 def _namespaces() -> Iterator[tuple[str, Any, list[str]]]:
     import importlib
@@ -304,113 +222,6 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """
     members: Any = Tensor
     return {members._base.__get__, members.grad.__get__, members._grad.__get__}
-
-
-# ----- modes -----
-
-class TorchFunctionMode:
-    """A context manager that handles every function of tensors called inside, factory functions included.
-
-    A subclass defines `__torch_function__`; inside it the mode is not active. Nested modes: the innermost is asked
-    first, and the functions that it calls are seen by the next one.
-
-    >>> import flambeau as torch
-    >>> class Log(torch.overrides.TorchFunctionMode):
-    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
-    ...         print(torch.overrides.resolve_name(func))
-    ...         return func(*args, **(kwargs or {}))
-    >>> with Log():
-    ...     x = torch.ones(2) + 1
-    torch.ones
-    torch.Tensor.add
-    """
-
-    inner: TorchFunctionMode
-
-    def __init__(self) -> None:
-        pass
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError
-
-    def __enter__(self) -> Any:
-        _push_mode(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _pop_mode()
-
-    @classmethod
-    def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Deprecated: an instance, as `cls(...)` makes it."""
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
-        return cls(*args, **kwargs)
-
-
-class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing.
-
-    >>> import flambeau as torch
-    >>> with torch.overrides.BaseTorchFunctionMode():
-    ...     print(torch.ones(2) + 1)
-    tensor([2., 2.])
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-protocol.set_plain(TorchFunctionMode)
-
-
-def _push_mode(mode: Any) -> None:
-    protocol.function_modes.set((*protocol.function_modes.get(), mode))
-    special[0] += 1  # programs do not call modes
-    entry_points.begin_use()
-
-
-def _pop_mode() -> Any:
-    modes = protocol.function_modes.get()
-    protocol.function_modes.set(modes[:-1])
-    special[0] -= 1
-    entry_points.end_use()
-    return modes[-1]
-
-
-@contextmanager
-def _pop_mode_temporarily() -> Iterator[Any]:
-    mode = _pop_mode()
-    try:
-        yield mode
-    finally:
-        _push_mode(mode)
-
-
-def _get_current_function_mode() -> Any:
-    modes = protocol.function_modes.get()
-    return modes[-1] if modes else None
-
-
-def _get_current_function_mode_stack() -> list[Any]:
-    return list(protocol.function_modes.get())
-
-
-def _len_torch_function_stack() -> int:
-    return len(protocol.function_modes.get())
-
-
-def _get_function_stack_at(index: int) -> Any:
-    return protocol.function_modes.get()[index]
-
-
-def _is_torch_function_mode_enabled() -> bool:
-    return protocol.disabled.get() != protocol.ALL_DISABLED and bool(protocol.function_modes.get())
-
-
-@contextmanager
-def _enable_torch_function() -> Iterator[None]:
-    with protocol.EnableTorchFunction():
-        yield
 
 
 @contextmanager

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import flambeau as torch
+
 from .. import _refs
 from .._prims_common import torch_function_passthrough
-from ..overrides import TorchFunctionMode, resolve_name
+from .._tensor.overriding.function_modes import TorchFunctionMode
 
 __all__ = ["TorchRefsMode"]
 
@@ -53,7 +55,7 @@ class TorchRefsMode(TorchFunctionMode):
                 return func(*args, **kwargs)
         replacement = func if _has_reference(getattr(func, "__name__", "")) else None
         if replacement is None and self.strict:
-            raise RuntimeError(f"no _refs support for {resolve_name(func)}")
+            raise RuntimeError(f"no _refs support for {torch.overrides.resolve_name(func)}")
         if replacement is not None and self.should_fallback_fn(self, func, replacement, args, kwargs):
             return func(*args, **kwargs)
         return func(*args, **kwargs)

@@ -70,11 +70,15 @@ _DEFINED_IN = dict.fromkeys((
     "GradBucket", "Reducer", "_DEFAULT_FIRST_BUCKET_BYTES",
     "BuiltinCommHookType", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
     "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
+_DEFINED_IN["_remote_device"] = "groups.remote_device"
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
 _SUBMODULES = frozenset({"_composable", "_functional_collectives", "_state_dict_utils", "_symmetric_memory", "_tensor",
                          "algorithms", "checkpoint", "collective_utils", "device_mesh", "elastic", "fsdp", "launch",
                          "launcher", "names", "nn", "optim", "pipelining", "run", "tensor", "utils"})
+
+#: submodules that are in a package here
+_ELSEWHERE = {"_checkpointable": "checkpoint.checkpointable", "remote_device": "groups.remote_device"}
 
 
 def __getattr__(name: str) -> Any:
@@ -82,6 +86,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__package__}.{_DEFINED_IN[name]}"), name)
     if name in _SUBMODULES:
         return importlib.import_module(f"{__package__}.{name}")
+    if name in _ELSEWHERE:
+        return importlib.import_module(f"{__package__}.{_ELSEWHERE[name]}")
     from .names import MODULES
 
     if name in MODULES:

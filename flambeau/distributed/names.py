@@ -35,7 +35,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
     "autograd": {"classes": "context DistAutogradContext", "functions": "backward get_gradients",
                  "values": {"is_available": _rpc_is_available}},
     "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
-    "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
             "functions": "get_rpc_timeout get_worker_info init_rpc rpc_async rpc_sync remote shutdown",
             "values": {"is_available": _rpc_is_available}},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
-from ..overrides import handle_torch_function, has_torch_function
+from .._tensor.overriding.asking import handle_torch_function, has_torch_function
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None) -> None:

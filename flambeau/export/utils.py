@@ -6,6 +6,7 @@ from typing import Any
 
 import flambeau as torch
 
+from ..environment.dispatcher import _dispatch_has_kernel_for_dispatch_key
 from ..utils import _pytree
 
 
@@ -51,6 +52,17 @@ def get_lifted_tensor_constant(program: Any, node: Any) -> torch.Tensor | None:
     """The constant that a node stands for; None for another node."""
     name = program.graph_signature.inputs_to_lifted_tensor_constants.get(node.name)
     return None if name is None else program.constants[name]
+
+
+def _is_cia_op(op: Any) -> bool:
+    """Whether an operator is composed of others and has no derivative of its own: a composite implicit one.
+
+    >>> import flambeau as torch
+    >>> from flambeau.export.utils import _is_cia_op
+    >>> _is_cia_op(torch.ops.aten.linear.default), _is_cia_op(torch.ops.aten.relu.default)
+    (True, False)
+    """
+    return _dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
 
 
 def register_dataclass_as_pytree_node(cls: type, flatten_fn: Any = None, unflatten_fn: Any = None, *,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor, functions
-from ..overrides import TorchFunctionMode
+from .._tensor.overriding.function_modes import TorchFunctionMode
 from ..warning_location import user_stacklevel
 
 

@@ -98,6 +98,28 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return explainer(*args, **kwargs) if args or kwargs else explainer
 
 
+def reset_code_caches() -> None:
+    """Drop the programs of all compiled functions; settings and marks stay.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.reset_code_caches()
+    """
+    reset()
+
+
+def is_inductor_supported() -> bool:
+    """Whether functions can be compiled to machine code: whether LLVM is there.
+
+    >>> import flambeau as torch
+    >>> from flambeau import codegen
+    >>> torch._dynamo.is_inductor_supported() == codegen.available()
+    True
+    """
+    from ... import codegen
+
+    return codegen.available()
+
+
 def run(fn: Callable[..., Any] | None = None) -> Any:
     """Let compiled functions replay the programs that they have, and run eagerly otherwise; nothing is compiled.
 
@@ -230,6 +252,26 @@ def mark_dynamic(t: Any, index: Any, *, hint_override: int | None = None, min: i
     _mark(t, "_dynamo_dynamic_indices", index)
 
 
+def mark_unbacked(t: Any, index: Any, hint_override: int | None = None, strict: bool = False,
+                  specialize_on: list[Any] | None = None, shape_id: str | None = None, min: int | None = None,
+                  max: int | None = None) -> None:
+    """Mark a dimension of a tensor: a program serves all sizes of it, 0 and 1 as any other.
+
+    Args:
+        t: an argument of a compiled function.
+        index: the dimension, or several.
+        hint_override, strict, specialize_on, shape_id, min, max: accepted, without effect.
+
+    Raises:
+        AssertionError: `index` is of another type.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.decorators.mark_unbacked(torch.ones(2), 0)
+    """
+    _mark(t, "_dynamo_unbacked_indices", index)
+    _mark(t, "_dynamo_weak_dynamic_indices", index)
+
+
 def maybe_mark_dynamic(t: Any, index: Any) -> None:
     """Mark a dimension of a tensor as `mark_dynamic` does, without an error if the function depends on its size.
 
@@ -293,6 +335,7 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
            "dont_skip_tracing", "exc", "explain", "export", "graph_break", "is_compiling", "is_dynamo_supported",
-           "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address",
-           "maybe_mark_dynamic", "nonstrict_trace", "optimize", "optimize_assert", "patch_dynamo_config",
-           "register_backend", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph"]
+           "is_inductor_supported", "list_backends", "lookup_backend", "mark_dynamic", "mark_static",
+           "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "optimize", "optimize_assert",
+           "patch_dynamo_config", "register_backend", "reset", "reset_code_caches", "run", "set_stance", "skip_frame",
+           "substitute_in_graph"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...overrides import TorchFunctionMode
+from ..._tensor.overriding.function_modes import TorchFunctionMode
 
 __all__ = ["TransformGetItemToIndex"]
 

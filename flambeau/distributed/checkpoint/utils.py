@@ -31,7 +31,7 @@ def _attempt(function: Callable[[], Any]) -> Any:
         return _wrap_exception(error)
 
 
-def _failures(results: list[Any]) -> dict[int, Any]:
+def _get_failure_dict(results: list[Any]) -> dict[int, Any]:
     return {rank: each for rank, each in enumerate(results) if _is_wrapped_exception(each)}
 
 
@@ -101,7 +101,7 @@ class _DistWrapper:
         gathered = self.gather_object(_attempt(map_fun))
         if gathered is None:
             return None
-        failures = _failures(gathered)
+        failures = _get_failure_dict(gathered)
         if not failures:
             reduced = _attempt(lambda: reduce_fun(gathered))
             if not _is_wrapped_exception(reduced):
@@ -129,7 +129,7 @@ class _DistWrapper:
     def all_gather(self, step: str, map_fun: Callable[[], T]) -> list[T]:
         """Compute a value at each rank, give all ranks all of them."""
         gathered = self.all_gather_object(_attempt(map_fun))
-        failures = _failures(gathered)
+        failures = _get_failure_dict(gathered)
         if failures:
             raise CheckpointException(step, failures)
         return gathered

@@ -6,6 +6,7 @@ Programs add theirs. An export takes operators apart as eager mode computes them
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,14 +16,13 @@ from ...ops.schemas import aten_out_overloads, aten_overloads
 from ...ops.tags import Tag
 from ...trees import tree_leaves
 from ..decomposition import CustomDecompTable
-from . import decompositions, derived, elements, layers, reductions, shapes  # noqa: F401  (they enter their functions)
-from .entries import decomposition_table
+from . import entries
 
-#: kind -> overload -> function
-global_decomposition_table: dict[str, dict[Any, Callable[..., Any]]] = {
-    "post_autograd": decomposition_table, "pre_autograd": {}, "meta": {}}
-pre_autograd_decomposition_table = global_decomposition_table["pre_autograd"]
-meta_table = global_decomposition_table["meta"]
+#: kind -> overload -> function; programs see it as `global_decomposition_table` once its first table is filled
+_tables: dict[str, dict[Any, Callable[..., Any]]] = {
+    "post_autograd": entries.decomposition_table, "pre_autograd": {}, "meta": {}}
+pre_autograd_decomposition_table = _tables["pre_autograd"]
+meta_table = _tables["meta"]
 #: the operators that are no entries of `core_aten_decompositions`
 _kept: set[Any] = set()
 
@@ -57,9 +57,17 @@ def _overload(name: str) -> Any:
     return getattr(getattr(aten, operator), overload or "default")
 
 
-def _fill() -> None:
-    """Enter what follows from declarations, and the variants that write of it and of what is written out."""
-    table = decomposition_table
+@functools.cache
+def _filled() -> dict[Any, Callable[..., Any]]:
+    """The table `post_autograd`.
+
+    On first use all entries are made: what is written out, what follows from declarations, and the variants that write
+    of both. That takes as long as importing the rest of the package.
+    """
+    # Modules that enter their functions.
+    from . import decompositions, derived, elements, layers, reductions, shapes  # noqa: F401
+
+    table = entries.decomposition_table
     for names, make in ((_BY_DECLARATION, derived.by_declaration), (_BY_PRIMITIVE, derived.by_primitive),
                         ([f"{name}_backward" for name in _BY_GRADIENT], derived.by_gradient)):
         for name in names:
@@ -83,12 +91,13 @@ def _fill() -> None:
                     table.setdefault(variant, write(variant, function))
                     if overload in _kept:
                         _kept.add(variant)
+    return table
 
 
 def _table(type: str) -> dict[Any, Callable[..., Any]]:
-    if type not in global_decomposition_table:
+    if type not in _tables:
         raise AssertionError(f"type must be one of post_autograd, pre_autograd, or meta, got {type}")
-    return global_decomposition_table[type]
+    return _filled() if type == "post_autograd" else _tables[type]
 
 
 def _overloads(op: Any) -> list[Any]:
@@ -138,7 +147,7 @@ def get_decompositions(aten_ops: Iterable[Any], type: str = "post_autograd") -> 
     return {overload: table[overload] for op in aten_ops for overload in _overloads(op) if overload in table}
 
 
-def remove_decompositions(decompositions: dict[Any, Callable[..., Any]],  # noqa: F811
+def remove_decompositions(decompositions: dict[Any, Callable[..., Any]],
                           aten_ops: Sequence[Any]) -> None:
     """Take operators out of a table, if they are in it."""
     for op in aten_ops:
@@ -153,11 +162,18 @@ def core_aten_decompositions() -> CustomDecompTable:
     >>> torch.ops.aten.mish.default in torch._decomp.core_aten_decompositions()
     True
     """
-    return CustomDecompTable({overload: function for overload, function in decomposition_table.items()
+    return CustomDecompTable({overload: function for overload, function in _filled().items()
                               if overload not in _kept})
 
 
-_fill()
+def __getattr__(name: str) -> Any:
+    if name == "decomposition_table":
+        return _filled()
+    if name == "global_decomposition_table":
+        _filled()
+        return _tables
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["OpOverload", "core_aten_decompositions", "decomposition_table", "get_decompositions",
            "global_decomposition_table", "meta_table", "pre_autograd_decomposition_table", "register_decomposition",

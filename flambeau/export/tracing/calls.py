@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import flambeau as torch
+
 from ..._tensor.overriding.overload_calls import _fits
 from ...ops import aten
 from ...ops.overloads import OpOverload
 from ...ops.schemas import aten_overloads
-from ...overrides import resolve_name
 from .symbolic_numbers import SymbolicInt, in_lane
 
 #: the types of integers in a trace
@@ -27,7 +28,7 @@ def overload(name: str, which: str = "default") -> OpOverload:
 @functools.cache
 def name_of(func: Any) -> str:
     """The dotted name of a public function, or its own name."""
-    name = resolve_name(func) or getattr(func, "__name__", "")
+    name = torch.overrides.resolve_name(func) or getattr(func, "__name__", "")
     return str(name)
 
 

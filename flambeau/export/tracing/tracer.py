@@ -14,13 +14,13 @@ import numpy as np
 import flambeau as torch
 
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._tensor.overriding.function_modes import TorchFunctionMode
 from ..._tensor.overriding.protocol import skip_once
 from ...fx.graph import Graph
 from ...fx.node import Node
 from ...fx.passes.shape_prop import _extract_tensor_metadata
 from ...ops import aten
 from ...ops.overloads import OpOverload, OpOverloadPacket, runner
-from ...overrides import TorchFunctionMode
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from .expressions import Expression, fitted, symbol

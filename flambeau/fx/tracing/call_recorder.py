@@ -13,7 +13,7 @@ from typing import Any
 
 import flambeau as torch
 
-from ...overrides import TorchFunctionMode
+from ..._tensor.overriding.function_modes import TorchFunctionMode
 from ...trees import tree_flatten, tree_map
 from ..graph import Graph
 from ..graph_module import GraphModule

@@ -41,6 +41,7 @@ class SDPBackend(Enum):
 _NAMES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
           "mem_efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH,
           "overrideable": SDPBackend.OVERRIDEABLE}
+_backend_names = {name: backend.name for name, backend in _NAMES.items()}
 
 
 def _backend_from_string(name: str) -> SDPBackend:

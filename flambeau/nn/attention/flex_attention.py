@@ -32,6 +32,10 @@ _DEFAULT_SPARSE_BLOCK_SIZE = DEFAULT_BLOCK_SIZE
 _FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = False
 _BACKENDS = ("AUTO", "TRITON", "FLASH", "TRITON_DECODE")
 _warned_of_lse = [False]
+#: (score, batch, head, query, key) -> score
+_score_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+#: (batch, head, query, key) -> whether the query attends to the key
+_mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class FlexKernelOptions(TypedDict, total=False):
@@ -117,6 +121,11 @@ def _vmap_for_bhqkv(mod: Callable[..., Any], prefix: tuple[int | None, ...],
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
         mod = vmap(mod, in_dims=prefix + dims + suffix)
     return mod
+
+
+def _identity(score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """The score modification that changes nothing."""
+    return score
 
 
 def _combined(mask_mods: tuple[Callable[..., Tensor], ...], is_and: bool) -> Callable[..., Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..._tensor import Parameter, Tensor
@@ -248,6 +249,15 @@ class _ConvTransposeNd(OwnMethods, _ConvNd, shares=("__init__", "forward")):
             raise ValueError(f"requested an output size of {requested}, but valid sizes range "
                              f"from {smallest} to {largest} (for an input of {input.size()[2:]})")
         return tuple(size - low for size, low in zip(requested, smallest, strict=True))
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """Deprecated: `_ConvTransposeNd` under its old name, a base of classes of programs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn("`_ConvTransposeMixin` is a deprecated internal class. Please consider using public APIs.",
+                      FutureWarning, stacklevel=2)
+        _ConvNd.__init__(self, *args, **kwargs)  # its arguments are those of `_ConvNd`
 
 
 class ConvTranspose1d(_ConvTransposeNd):
