@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from ..runtime.symbolic_integers import is_symbolic, typical
+from ..runtime.symbolic_integers import greater, is_exact, is_symbolic, typical
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -148,6 +148,12 @@ def blocks(extent: int, grain: int, multiple: int = 64) -> tuple[int, int]:
     >>> blocks(1000, 300, 1)
     (3, 334)
     """
+    if is_exact(extent) or is_exact(grain):
+        count = greater(1, extent // greater(1, grain))
+        size = -(-extent // count)
+        if count > 1:
+            size = -(-size // multiple) * multiple
+        return -(-extent // size), size
     if is_symbolic(extent):  # of a size that is right for all extents
         size = -(-typical(extent) // max(1, typical(extent) // max(1, typical(grain))))
         size = -(-size // multiple) * multiple

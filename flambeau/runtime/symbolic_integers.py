@@ -27,13 +27,14 @@ class PlannedSizes:
     Args:
         columns: by size, its value in each combination.
         sample: the number of the combination that decides.
+        exact: whether estimates that the order of additions depends on are those of each combination (`estimate`).
 
     Attributes:
         served: by combination, whether the plan serves it.
     """
 
-    def __init__(self, columns: Sequence[np.ndarray], sample: int) -> None:
-        self.columns, self.sample = columns, sample
+    def __init__(self, columns: Sequence[np.ndarray], sample: int, exact: bool = False) -> None:
+        self.columns, self.sample, self.exact = columns, sample, exact
         self.served = np.ones(len(columns[0]), bool)
 
     def symbols(self) -> list[Any]:
@@ -200,9 +201,20 @@ def typical(x: Any) -> Any:
     return x.sample if type(x) is SymbolicInteger else x
 
 
+def is_exact(x: Any) -> bool:
+    """Whether a number is symbolic, and estimates are those of each combination."""
+    return type(x) is SymbolicInteger and x.sizes.exact
+
+
+def estimate(x: Any) -> Any:
+    """`typical`; the number itself where estimates are those of each combination."""
+    return x if is_exact(x) else typical(x)
+
+
 def is_symbolic(x: Any) -> bool:
     """Whether a number depends on sizes."""
     return type(x) is SymbolicInteger
 
 
-__all__ = ["Expression", "PlannedSizes", "SymbolicInteger", "greater", "is_symbolic", "largest", "lesser", "typical"]
+__all__ = ["Expression", "PlannedSizes", "SymbolicInteger", "estimate", "greater", "is_exact", "is_symbolic", "largest",
+           "lesser", "typical"]

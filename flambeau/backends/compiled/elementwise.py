@@ -11,8 +11,9 @@ from ...codegen import iteration_space
 from ...codegen.elementwise import elementwise
 from ...codegen.scalar.scalar_ir import Node, topological_order
 from ...runtime import thread_pool
-from ...runtime.launch import Spec
+from ...runtime.launch import Launch, Spec
 from .launching import Plan, PlanCache, new_array, result_strides
+from .plan_families import FAMILIES_OF_PLANS
 
 asarray = np.asarray
 empty = np.empty
@@ -111,7 +112,11 @@ class ElementwiseKernel:
 
     def _build(self, outs: Sequence[Spec], arrays: Sequence[np.ndarray]) -> Plan:
         ins = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.scalars]
-        launches = elementwise.launches(self.outputs, outs, ins)
+
+        def make(specs: Sequence[Spec]) -> Sequence[Launch]:
+            return elementwise.launches(self.outputs, specs[:len(outs)], specs[len(outs):])
+
+        launches = FAMILIES_OF_PLANS.launches(self, [*outs, *ins], make, len(outs))
         results = [(out.shape, out.dtype, None if out == Spec.dense(out.shape, out.dtype) else out.strides)
                    for out in outs]
         return Plan(results, launches, self.scalars if self.direct_scalars else ())

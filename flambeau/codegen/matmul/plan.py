@@ -155,8 +155,9 @@ def k_slab(problem: Problem, part: int, complete_sums: bool) -> int:
 
     `complete_sums`: K is not cut for the cache's sake, because the epilogue takes complete sums.
     """
-    left_bytes = typical(problem.m * part) * problem.dtype.itemsize
-    limit = SLAB if complete_sums or left_bytes <= _cached_left_bytes() else DEPTH
+    # decided for each symbolic size: the order of the additions depends on it
+    limit = SLAB if complete_sums or part <= DEPTH or (
+        problem.m * part * problem.dtype.itemsize <= _cached_left_bytes()) else DEPTH
     return -(-part // max(1, -(-part // limit))) or 1
 
 
@@ -221,9 +222,9 @@ def _products_per_ns() -> int:
 
 def needs_split_k(problem: Problem, vectors: int) -> bool:
     """Whether K is split between threads, because C has too few elements to keep them busy."""
-    m, n = typical(problem.m), typical(problem.n)
-    return (problem.k >= max(SPLIT_K_MINIMUM, SPLIT_K_RATIO * max(m, n))
-            and -(-typical(vectors) // 3) * -(-m // SPLIT_K_ROWS) < SPLIT_K_REGIONS)
+    return bool(problem.k >= SPLIT_K_MINIMUM and problem.k >= SPLIT_K_RATIO * problem.m
+                and problem.k >= SPLIT_K_RATIO * problem.n
+                and -(-vectors // 3) * -(-problem.m // SPLIT_K_ROWS) < SPLIT_K_REGIONS)
 
 
 class Tile(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...runtime import nontemporal_stores, thread_pool
-from ...runtime.symbolic_integers import typical
+from ...runtime.symbolic_integers import estimate, greater, lesser
 from .. import iteration_space
 from ..llvm.tails import ANY_LENGTH, TailInfo, tail_info
 
@@ -160,7 +160,7 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
         if side >= block_lanes:
             lanes = max(lanes, min(block_lanes, MAX_LANES))
     nest = LoopNest(lanes, across, True, "", of_row, long, outer, within, rows, n)
-    few = typical(nest.blocks) < MIN_ROW_BLOCKS and typical(rows * n) > 4 * grain and n >= 4 * lanes
+    few = estimate(nest.blocks) < MIN_ROW_BLOCKS and estimate(rows * n) > 4 * grain and n >= 4 * lanes
     if across and not few:
         steps = ["t" if i in transposed else each for i, each in enumerate(steps)]
     tail = tail_info([n], 1 if across else lanes, rows * n) if not few and nest.flat_elements else ANY_LENGTH
@@ -213,16 +213,17 @@ def plan(nest: LoopNest, operands: Operands, regions: Sequence[tuple[str, int]],
     pitch = -(-rows // lanes) * lanes + lanes
     width = (-(-n // lanes) * lanes + lanes) * side_lanes
     if nest.entire_rows:
-        chunk_rows = max(1, grain // max(1, typical(n) * side_lanes))
+        chunk_rows = greater(1, grain // greater(1, estimate(n) * side_lanes))
         if operands.columns:
-            chunk_rows = max(chunk_rows, min(MAX_SEQUENTIAL_ROWS, typical(blocks) // MIN_ROW_BLOCKS))
+            chunk_rows = greater(chunk_rows, lesser(MAX_SEQUENTIAL_ROWS, estimate(blocks) // MIN_ROW_BLOCKS))
         if operands.columns or operands.totals:
-            chunk_rows = min(chunk_rows, MAX_SEQUENTIAL_ROWS)
+            chunk_rows = lesser(chunk_rows, MAX_SEQUENTIAL_ROWS)
         chunks, chunk_rows = iteration_space.blocks(blocks, chunk_rows, 1)
-        chunks, parts, piece = max(1, chunks), max(1, chunks), n
+        chunks = parts = greater(1, chunks)
+        piece = n
     else:
         chunk_rows = blocks
-        chunks, piece = iteration_space.blocks(n, max(lanes, grain // max(1, typical(blocks) * side_lanes)))
+        chunks, piece = iteration_space.blocks(n, greater(lanes, grain // greater(1, estimate(blocks) * side_lanes)))
         parts = chunks
     finishing, chunk_columns = 1, n
     if nest.entire_rows and operands.columns * parts * width > MAX_SERIAL_MERGE:
@@ -246,6 +247,6 @@ def plan(nest: LoopNest, operands: Operands, regions: Sequence[tuple[str, int]],
              *(each[0] if each else 0 for each in inner.strides), *(each[0] if each else 0 for each in outer.strides),
              *extents, *(stride for each in outer_strides for stride in each),
              *inner.extents[1:], *(stride for each in inner.strides for stride in each[1:])]
-    if chunks > 1 and typical(rows * n) <= grain // 2:  # divided only for pairwise summation
+    if chunks > 1 and estimate(rows * n) <= grain // 2:  # divided only for pairwise summation
         chunks += thread_pool.CALLER_ONLY
     return Plan(words, chunks, scratch, finishing)

@@ -11,8 +11,9 @@ from ....codegen import iteration_space
 from ....codegen.rows import reduction
 from ....codegen.scalar.reduction_ops import result_dtype
 from ....codegen.scalar.scalar_ir import Node
-from ....runtime.launch import Spec
+from ....runtime.launch import Launch, Spec
 from ..launching import Plan, PlanCache
+from ..plan_families import FAMILIES_OF_PLANS
 
 asarray = np.asarray
 empty = np.empty
@@ -62,7 +63,11 @@ class ReductionKernel:
                       if keepdims or dim not in reduced])
         output_specs = [Spec.dense(result_shape, dtype) for dtype in self.dtypes]
         input_specs = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.scalars]
-        launches = reduction.launches(self.terms, output_specs, input_specs, axes)
+
+        def make(specs: Sequence[Spec]) -> Sequence[Launch]:
+            return reduction.launches(self.terms, specs[:len(output_specs)], specs[len(output_specs):], axes)
+
+        launches = FAMILIES_OF_PLANS.launches((self, axes), [*output_specs, *input_specs], make, len(output_specs))
         return Plan([(result_shape, out.dtype, None) for out in output_specs], launches,
                     self.scalars if self.direct_scalars else ())
 

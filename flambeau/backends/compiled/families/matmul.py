@@ -6,7 +6,8 @@ Operands have one dtype, float32 or float64. The decision is cached by the shape
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,15 @@ class MatmulDispatch:
         return result
 
 
+@lru_cache(256)
+def _expressions(dtype: np.dtype, extras: int, epilogue: Epilogue | None) -> tuple[Any, ...]:
+    """The expression of the epilogue; None: the sum of the product and the extras."""
+    from ....codegen.scalar.scalar_ir import variable
+
+    first, *others = [variable(i, dtype) for i in range(1 + extras)]
+    return (sum(others, first) if epilogue is None else epilogue(first, *others),)
+
+
 class MatmulKernels:
     """The cached decisions, and the limits that decide new ones."""
 
@@ -80,7 +90,8 @@ class MatmulKernels:
         from ..blas_crossover import matmul_kind
         from .tiny_matmuls import TinyMatmul, is_tiny
 
-        shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+        batch = () if x.ndim == y.ndim == 2 else np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        shape = (*batch, x.shape[-2], y.shape[-1])
         work = x.shape[-1]
         for extent in shape:
             work *= extent
@@ -106,15 +117,17 @@ class MatmulKernels:
     def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
               epilogue: Epilogue | None = None) -> Any:
         from ....codegen.matmul import matmul
-        from ....codegen.scalar.scalar_ir import variable
-        from ....runtime.launch import Spec
+        from ....runtime.launch import Launch, Spec
         from ..launching import Plan
+        from ..plan_families import FAMILIES_OF_PLANS
 
-        first, *others = [variable(i, x.dtype) for i in range(1 + len(extras))]
-        result = sum(others, first) if epilogue is None else epilogue(first, *others)
-        return Plan([(shape, x.dtype, None)], matmul.launches(
-            [Spec.dense(shape, x.dtype)], Spec.of(x), Spec.of(y), [Spec.of(each) for each in extras],
-            (result,) if extras else None))
+        nodes = _expressions(x.dtype, len(extras), epilogue) if extras else None
+
+        def make(specs: Sequence[Spec]) -> Sequence[Launch]:
+            return matmul.launches(specs[:1], specs[1], specs[2], specs[3:], nodes)
+
+        specs = [Spec.dense(shape, x.dtype), *map(Spec.of, (x, y, *extras))]
+        return Plan([(shape, x.dtype, None)], FAMILIES_OF_PLANS.launches(("matmul", nodes), specs, make, 1))
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
         """x @ y by a kernel, regardless of the limits."""
