@@ -80,9 +80,15 @@ class dtype:
         return {complex64: float32, complex128: float64, complex32: float16}.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype with parts of at least this precision."""
+        """The complex dtype whose parts have at least this precision.
+
+        Raises:
+            RuntimeError: an integer dtype, or bool.
+        """
         if self.is_complex:
             return self
+        if not self.is_floating_point or self.itemsize < 2:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
         return complex128 if self is float64 else complex32 if self is float16 else complex64
 
 

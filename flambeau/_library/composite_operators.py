@@ -14,6 +14,7 @@ from ..ops.schemas import aten_names, aten_overloads
 from .assertion_operators import KERNELS as ASSERTIONS
 from .gradient_operators import KERNELS as GRADIENTS
 from .inner_operators import KERNELS as INNER
+from .packed_weights import KERNELS as PACKED
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -199,7 +200,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     **{f"aten._upsample_{mode}2d_aa.vec": _upsample_vec(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     **{f"aten._upsample_{mode}2d_aa.default": _upsample(mode, True) for mode in ("bilinear", "bicubic", "lanczos")},
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _attention_with_sums,
-    **ASSERTIONS, **GRADIENTS, **INNER, "aten.to.dtype_layout": _to_options,
+    **ASSERTIONS, **GRADIENTS, **INNER, **PACKED, "aten.to.dtype_layout": _to_options,
     "aten.dropout_.default": _dropout_, "aten.alpha_dropout_.default": lambda self, p, train: F.alpha_dropout(
         self, p, train, inplace=True),
     "aten.feature_dropout.default": lambda self, p, train: F.dropout2d(self, p, train),

@@ -42,3 +42,11 @@ def test_there_are_no_tensors(name: str) -> None:
     for call in (lambda: flambeau.zeros(2, dtype=d), lambda: flambeau.ones(2).to(d), lambda: flambeau.ones(2).type(d)):
         with pytest.raises(NotImplementedError, match=rf"tensors of flambeau\.{name} are not implemented"):
             call()
+
+
+@pytest.mark.parity
+def test_complex_dtypes_of_dtypes() -> None:
+    torch = pytest.importorskip("torch")
+    for name in sorted({d.name for d in (*dtypes.ALL, *dtypes.WITHOUT_DATA)}):
+        ours, theirs = getattr(flambeau, name), getattr(torch, name)
+        assert outcome(ours.to_complex) == outcome(theirs.to_complex)

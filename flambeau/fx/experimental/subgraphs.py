@@ -12,6 +12,7 @@ import flambeau as torch
 
 from ..._higher_order_ops.cond import cond_op
 from ..._higher_order_ops.map import map_impl
+from ..._higher_order_ops.out_dtype import out_dtype
 from ..._higher_order_ops.scan import scan_op
 from ..._higher_order_ops.while_loop import while_loop_op
 from ...func.functional import Frame, frames
@@ -111,6 +112,8 @@ def record(mode: Any, trace: Callable[..., Any], disabled: Callable[[], Any], op
         RuntimeError: the branches' results differ in number, shape or dtype, or a function writes to its arguments.
     """
     tracer = mode.tracer
+    if op is out_dtype:
+        return _record_of_tensors(tracer, disabled, op, args)
     with disabled():
         if op is cond_op:
             pred, true_fn, false_fn, operands = args
@@ -144,6 +147,16 @@ def record(mode: Any, trace: Callable[..., Any], disabled: Callable[[], Any], op
     proxy = tracer.create_proxy("call_function", op, given, {}, name=op.name())
     with disabled():
         result = tuple(x.view_as(x) if id(x) in tracer.tensor_tracker else x for x in result)  # a returned operand
+        tracer.track(result, proxy)
+    return result
+
+
+def _record_of_tensors(tracer: Any, disabled: Callable[[], Any], op: HigherOrderOperator, args: tuple[Any, ...]) -> Any:
+    """Make the node of an operator without functions that returns a tensor; its result."""
+    with disabled():
+        result = op(*args)
+    proxy = tracer.create_proxy("call_function", op, args, {}, name=op.name())
+    with disabled():
         tracer.track(result, proxy)
     return result
 
