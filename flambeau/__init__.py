@@ -14,6 +14,9 @@ import sys as _sys
 from math import e, inf, nan, pi
 from typing import Any
 
+from . import module_finder as _module_finder
+
+_module_finder.install()
 _collects_garbage = _gc.isenabled()
 _gc.disable()  # what an import makes stays; to walk through it again and again takes a seventh of the time
 try:

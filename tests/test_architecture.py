@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 
 # From the ground up. A module may import from its own line and from any line above it here.
 LAYERS: list[list[str]] = [
-    ["version"],
+    ["version", "module_finder"],
     ["config", "devices", "dtypes", "errors", "errstate", "lazy_modules", "modes", "settings",
      "shapes", "trees", "warning_location"],
     ["kernels", "runtime"],

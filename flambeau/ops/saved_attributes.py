@@ -6,26 +6,23 @@ attributes of PyTorch's node: `saved="dim[] keepdim self_sym_sizes result1=saved
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-#: an attribute, its source where it has another name, and what is taken of the source
-_ITEM = re.compile(r"(?P<name>\w+)(?:=(?P<source>[\w.]+))?(?P<part>\[\d*\])?")
-#: attributes of a tensor's geometry: `self_sym_sizes`, `weight_sym_argsize_minus_1`
-_GEOMETRY = re.compile(r"(?P<tensor>\w+?)_(?P<part>sym_sizes|sym_sizes_opt|sym_strides|sym_numel|dim|"
-                       r"sym_argsize_(?P<minus>minus_)?(?P<position>\d))")
 #: values that do not depend on the call
 _LITERALS = {"None": None, "False": False, "0.0": 0.0}
 
 #: which part of its source an attribute is
 WHOLE, INTS, ITEM, LITERAL, SIZES, SIZES_OR_ZERO, STRIDES, NUMEL, NDIM, SIZE = range(10)
+#: how the names of attributes of a tensor's geometry end
+_GEOMETRY = {"_sym_sizes": SIZES, "_sym_sizes_opt": SIZES_OR_ZERO, "_sym_strides": STRIDES, "_sym_numel": NUMEL,
+             "_dim": NDIM}
 
 
-class SavedAttribute(NamedTuple):
+class SavedAttribute:
     """One `_saved_*` attribute of a node.
 
-    Attributes:
+    Args:
         name: without the prefix.
         source: the input, output or parameter that it is taken from.
         part: what is taken: WHOLE, INTS (an int or ints as a tuple), ITEM (of a list), LITERAL, or of a tensor's shape
@@ -33,10 +30,10 @@ class SavedAttribute(NamedTuple):
         which: of an ITEM or a SIZE its position, of a LITERAL its value.
     """
 
-    name: str
-    source: str
-    part: int = WHOLE
-    which: Any = None
+    __slots__ = ("name", "part", "source", "which")
+
+    def __init__(self, name: str, source: str, part: int = WHOLE, which: Any = None) -> None:
+        self.name, self.source, self.part, self.which = name, source, part, which
 
     @property
     def is_of_geometry(self) -> bool:
@@ -66,29 +63,38 @@ def parse_saved(text: str, inputs: Sequence[str], outputs: Sequence[str], params
 
     attributes = []
     for item in text.split():
-        matched = _ITEM.fullmatch(item)
-        assert matched is not None, item
-        name, part = matched["name"], matched["part"]
-        geometry = _GEOMETRY.fullmatch(name)
-        if matched["source"] in _LITERALS:
-            attributes.append(SavedAttribute(name, "", LITERAL, _LITERALS[matched["source"]]))
-        elif geometry is not None and not find(name) and (source := find(matched["source"] or geometry["tensor"])):
-            attributes.append(_of_geometry(name, source, geometry))
-        elif source := find(matched["source"] or name):
-            kind = WHOLE if part is None else INTS if part == "[]" else ITEM
-            attributes.append(SavedAttribute(name, source, kind, int(part[1:-1]) if kind == ITEM else None))
+        named, bracket, index = item.partition("[")
+        name, _, given = named.partition("=")
+        tensor, part, which = _geometry_of(name)
+        if given in _LITERALS:
+            attributes.append(SavedAttribute(name, "", LITERAL, _LITERALS[given]))
+        elif part != WHOLE and not find(name) and (source := find(given or tensor)):
+            attributes.append(SavedAttribute(name, source, part, which))
+        elif source := find(given or name):
+            if not bracket:
+                attributes.append(SavedAttribute(name, source))
+            elif index == "]":
+                attributes.append(SavedAttribute(name, source, INTS))
+            else:
+                attributes.append(SavedAttribute(name, source, ITEM, int(index[:-1])))
         else:
             raise ValueError(f"saved: {item!r} is taken of none of {known}")
     return tuple(attributes)
 
 
-def _of_geometry(name: str, source: str, matched: re.Match[str]) -> SavedAttribute:
-    if matched["position"] is not None:
-        position = int(matched["position"])
-        return SavedAttribute(name, source, SIZE, -position if matched["minus"] else position)
-    parts = {"sym_sizes": SIZES, "sym_sizes_opt": SIZES_OR_ZERO, "sym_strides": STRIDES, "sym_numel": NUMEL,
-             "dim": NDIM}
-    return SavedAttribute(name, source, parts[matched["part"]])
+def _geometry_of(name: str) -> tuple[str, int, int | None]:
+    """The tensor, the part and the position of an attribute such as `self_sym_sizes` or `weight_sym_argsize_minus_1`.
+
+    The part of other names is WHOLE.
+    """
+    for suffix, part in _GEOMETRY.items():
+        if name.endswith(suffix):
+            return name[:-len(suffix)], part, None
+    tensor, size, position = name.partition("_sym_argsize_")
+    if not size:
+        return name, WHOLE, None
+    minus = position.startswith("minus_")
+    return tensor, SIZE, -int(position[6:]) if minus else int(position)
 
 
 def constants_of(attributes: Sequence[SavedAttribute], names: Sequence[str], params: Sequence[str],

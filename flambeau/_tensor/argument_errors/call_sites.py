@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
@@ -21,7 +20,6 @@ _METHOD = "Tensor"
 _VARIABLE = 0x04 | 0x08  # code with *args or **kwargs
 
 
-@dataclass(frozen=True)
 class CallSite:
     """A call of a function of this package from outside of its tensors' modules.
 
@@ -33,11 +31,11 @@ class CallSite:
         frame: the function's.
     """
 
-    space: str
-    name: str
-    by_position: int
-    by_name: tuple[str, ...]
-    frame: FrameType
+    __slots__ = ("by_name", "by_position", "frame", "name", "space")
+
+    def __init__(self, space: str, name: str, by_position: int, by_name: tuple[str, ...], frame: FrameType) -> None:
+        self.space, self.name, self.frame = space, name, frame
+        self.by_position, self.by_name = by_position, by_name
 
     def is_of(self, space: str, name: str) -> bool:
         """Whether the function is, or may be, the one with a name."""
