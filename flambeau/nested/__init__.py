@@ -10,6 +10,7 @@ from .._tensor import functions as fn
 from ..engine.grad_mode import no_grad
 from ..nn.functionals.native_attention import warn_of_nested_tensors
 from ._internal import ops as _ops
+from ._internal.nested_int import number_first_view
 from ._internal.nested_tensor import (
     NestedTensor,
     Structure,
@@ -106,6 +107,7 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
         values = ts.reshape(batch * size, *ts.shape[2:])
         if dtype is not None:
             values = values.to(dtype)
+        number_first_view()
         return nested_of(values, Structure(fn.arange(0, batch + 1) * size, None, 1))
     return jagged_from_list(ts, None, dtype=dtype, device=device)[0]
 
@@ -144,6 +146,7 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
         jagged_dim = 1
     elif jagged_dim < 1:
         raise ValueError(f"Expected jagged_dim >=1, but got {jagged_dim}.")
+    number_first_view()
     return nested_of(values, known(Structure(offsets, lengths, jagged_dim), min_seqlen, max_seqlen))
 
 
@@ -217,4 +220,5 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
         raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
     values = tensor.masked_select(mask)
     counts = mask.expand(tensor.shape).flatten(1).sum(1) if mask.dim() > 1 else mask.expand(tensor.shape).sum(-1)
+    number_first_view()
     return nested_of(values, Structure(fn.cat([fn.zeros(1, dtype=counts.dtype), counts.cumsum(0)]), None, 1))

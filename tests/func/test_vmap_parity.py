@@ -151,3 +151,31 @@ def test_vjp_in_jvp_of_arguments_of_which_some_are_batched(in_dims: Any) -> None
         found.append((primal.tolist(), tangent.tolist()))
     for ours, theirs in zip(found[1], found[0], strict=True):
         assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+IN_PLACE = sorted(name for name in dir(flambeau.Tensor) if name.endswith("_") and not name.startswith("_")
+                  and name not in ("copy_", "masked_fill_", "subtract_"))
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_in_place_operator_writes_no_samples_into_others(name: str) -> None:
+    """Operands that do not fit one sample are refused, with PyTorch's sizes, also where they fit the batch."""
+    found = []
+    for t in (pytorch, flambeau):
+        results = []
+        method = getattr(t.Tensor, name)
+        for shape, *others in (((3,), (3,)), ((3,), (3,), (3,)), ((3, 2), (2, 2)), ((3, 2), (3,)), ((3, 2), (3, 1, 2))):
+            for dtype in (t.float32, t.int64):
+                x = t.arange(6 if len(shape) > 1 else 3).reshape(shape).to(dtype)
+                before = x.clone()
+                operands = [t.ones(other, dtype=dtype) for other in others]
+                try:
+                    t.func.vmap(lambda x, method=method, operands=operands: method(x, *operands))(x)
+                except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
+                    results.append((str(error), bool((x == before).all())))
+                else:
+                    results.append(("", True))
+        found.append(results)
+    for theirs, ours in zip(*found, strict=True):  # other errors, of dtypes and numbers of operands, are not the point
+        if theirs[0].startswith("output with shape"):
+            assert ours == theirs

@@ -76,3 +76,65 @@ def test_full_and_other_hooks_of_all_modules_exclude_each_other() -> None:
             module.register_module_backward_hook(lambda *_: None)
     finally:
         handle.remove()
+
+
+RETURNED: dict[str, Callable[[Any], Any]] = {
+    "a tensor": lambda t: t.zeros(2), "a smaller tensor": lambda t: t.zeros(1), "one": lambda t: (t.zeros(2),),
+    "another size": lambda t: (t.zeros(1),), "another dtype": lambda t: (t.zeros(2).double(),),
+    "None": lambda t: (None,), "a number": lambda t: 5, "a tuple of a number": lambda t: (5,),
+    "a list": lambda t: [t.zeros(2)],
+    "nothing": lambda t: (), "two": lambda t: (t.zeros(2), t.zeros(2)),
+}
+
+
+def _outcome(library: Any, backward: Callable[[], Any], x: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            backward()
+        except (RuntimeError, TypeError) as error:
+            return f"{type(error).__name__}: {error}".replace("flambeau.", "torch.")
+    return None if x.grad is None else x.grad.tolist()
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+@pytest.mark.parametrize("register", ["register_hook", "register_prehook"])
+def test_what_a_nodes_hook_returns_is_checked(register: str, returned: str) -> None:
+    found = []
+    for t in (pytorch, flambeau):
+        x = t.ones(2, requires_grad=True)
+        y = x.sin() * x
+        replaced = RETURNED[returned](t)
+
+        def hook(*_: Any, replaced: Any = replaced) -> Any:
+            return replaced
+
+        for node in (y.grad_fn, y.grad_fn.next_functions[0][0]):  # of two inputs and of one
+            handle = getattr(node, register)(hook)
+            found.append(_outcome(t, lambda y=y: y.sum().backward(retain_graph=True), x))
+            handle.remove()
+            x.grad = None
+    assert found[2:] == found[:2]
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+@pytest.mark.parametrize("kind", ["full_backward", "full_backward_pre"])
+def test_what_a_modules_hook_returns_is_checked_after_the_hooks_of_its_output(kind: str, returned: str) -> None:
+    found = []
+    for t in (pytorch, flambeau):
+        for requires_grad in (True, False):
+            calls = []
+            x = -t.ones(1, 2, requires_grad=requires_grad)
+            module, replaced = t.nn.PReLU(2, init=1), RETURNED[returned](t)
+
+            def hook(*_: Any, calls: list[str] = calls, replaced: Any = replaced) -> Any:
+                calls.append("module")
+                return replaced
+
+            getattr(module, f"register_{kind}_hook")(hook)
+            y = module(x)
+            y.register_hook(lambda _, calls=calls: calls.append("tensor"))
+            y.grad_fn.register_prehook(lambda _, calls=calls: calls.append("before"))
+            y.grad_fn.register_hook(lambda *_, calls=calls: calls.append("after"))
+            found.append((_outcome(t, lambda y=y: y.sum().backward(), module.weight), calls))
+    assert found[2:] == found[:2]

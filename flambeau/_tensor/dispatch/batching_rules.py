@@ -300,6 +300,9 @@ _WRITE_NAMES = dict.fromkeys(
      "masked_fill"), "inplace arithmetic") | {
          name: name + "_" for name in ("index_put", "fill", "scatter_add", "index_add", "index_fill", "scatter_reduce")}
 _SIZED_WRITES = frozenset(("add", "atan2", "copysign", "bitwise_and", "bitwise_or", "bitwise_xor", "lcm", "gcd"))
+#: in-place operators that PyTorch runs on all samples at once; the others run on one sample at a time
+_WRITES_OF_ALL_SAMPLES = _SIZED_WRITES | {"bitwise_left_shift", "bitwise_right_shift", "clamp_max", "clamp_min", "div",
+                                          "logical_and", "logical_or", "logical_xor", "mul", "sub", "true_divide"}
 
 
 def check_vmap_write(target: Any, others: Sequence[Any], name: str = "inplace arithmetic") -> None:
@@ -332,6 +335,26 @@ def _check_batched_write(op: Op, target: Any, others: Sequence[Any]) -> None:
     check_vmap_write(target, others, aten_name)
 
 
+def _fitted(op: Op, target: BatchedTensor, others: Sequence[Any]) -> list[Any]:
+    """`others` with no more dimensions than the target of a write has, once they broadcast to its sizes.
+
+    Raises:
+        RuntimeError: they do not (PyTorch's text, with the sizes of all samples or of one).
+    """
+    own: tuple[int, ...] = target._array.shape
+    ndim = len(own)
+    if op.name in _WRITES_OF_ALL_SAMPLES:
+        most = max(x._array.ndim for x in (target, *others) if isinstance(x, Tensor))
+        own = (*[level.size for level in target._levels], *(1,) * (most - ndim), *own)
+    common = own
+    for x in others:
+        if isinstance(x, Tensor):
+            common = broadcast_shapes(common, x._array.shape)
+    if common != own:
+        raise RuntimeError(f"output with shape {list(own)} doesn't match the broadcast shape {list(common)}")
+    return [x[(0,) * (x._array.ndim - ndim)] if isinstance(x, Tensor) and x._array.ndim > ndim else x for x in others]
+
+
 def write_batched(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     """Run an operator with batched inputs and write its result into its first input."""
     target = inputs[0]
@@ -341,6 +364,8 @@ def write_batched(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         inputs = [target, *lift_tangents(inputs[1:], levels)]
     if op.kind == ELEMENTWISE or op.name == "copy":
         ndim = target._array.ndim
+        if any(isinstance(x, Tensor) and x._array.shape != target._array.shape for x in inputs[1:]):
+            inputs = [target, *_fitted(op, target, inputs[1:])]
         values = [align_levels(x, levels, ndim) if type(x) is BatchedTensor else x for x in inputs[1:]]
         if op.name == "copy":
             target._value.copy_(*values)

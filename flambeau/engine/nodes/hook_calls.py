@@ -27,7 +27,8 @@ def call_tensor_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -
             tensor = None if values[output] is None else as_tensor(values[output], create_graph)
             returned = hook(tensor)
             if returned is not None:
-                values[output] = _check_replacement(hook, tensor, returned, create_graph)
+                _check_replacement(hook, tensor, returned)
+                values[output] = returned if create_graph else resolve(returned._array)
             elif tensor is not None:
                 values[output] = tensor if create_graph else resolve(tensor._array)
     for output, reference in (extra.retained or {}).items():
@@ -50,7 +51,8 @@ def call_pre_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -> A
     for hook in list((extra.pre_hooks or {}).values()):
         returned = hook(grad_outputs)
         if returned is not None:
-            grad_outputs = returned if isinstance(returned, tuple) else (returned,)
+            _check_replacements(hook, grad_outputs, returned)
+            grad_outputs = returned
     values = [None if v is None else v if create_graph else resolve(v._array) for v in grad_outputs]
     if several:
         values = _scatter(values, positions, len(node.outputs or ()))
@@ -77,11 +79,8 @@ def call_post_hooks(node: Any, extra: NodeExtra, grads: Any, g: Any, create_grap
     for hook in list((extra.post_hooks or {}).values()):
         returned = hook(grad_inputs, grad_outputs)
         if returned is not None:
-            replaced = returned if isinstance(returned, tuple) else (returned,)
-            if len(replaced) != len(grad_inputs):
-                raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number "
-                                   f"of values (got {len(replaced)}, but expected {len(grad_inputs)})")
-            grad_inputs = replaced
+            _check_replacements(hook, grad_inputs, returned)
+            grad_inputs = returned
     values = [None if v is None else v if create_graph else resolve(v._array) for v in grad_inputs]
     return values if edges is None else _scatter(values, edges, len(grads))
 
@@ -121,8 +120,20 @@ def _scatter(values: Sequence[Any], positions: Sequence[int], count: int) -> lis
     return full
 
 
-def _check_replacement(hook: Any, before: Any, returned: Any, create_graph: bool) -> Any:
-    """The cotangent that a tensor hook returned, once its class, dtype and shape are those of the one it replaces."""
+def _check_replacements(hook: Any, before: Sequence[Any], returned: Any) -> None:
+    """Check that a node's hook returned as many cotangents as it was given, of their dtypes and shapes, or None."""
+    if not isinstance(returned, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(returned).__name__}'")
+    if len(returned) != len(before):
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number "
+                           f"of values (got {len(returned)}, but expected {len(before)})")
+    for old, new in zip(before, returned, strict=True):
+        if new is not None:
+            _check_replacement(hook, old, new)
+
+
+def _check_replacement(hook: Any, before: Any, returned: Any) -> None:
+    """Check that the cotangent that a hook returned is a tensor of the dtype and shape of the one it replaces."""
     if before is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(returned, layer.tensor_class):
@@ -132,7 +143,6 @@ def _check_replacement(hook: Any, before: Any, returned: Any, create_graph: bool
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {before.type()} got {returned.type()})")
     if returned._array.shape != before._array.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
-    return returned if create_graph else resolve(returned._array)
 
 
 __all__ = ["as_tensor", "call_post_hooks", "call_pre_hooks", "call_tensor_hooks", "materialize"]

@@ -109,26 +109,41 @@ class NestedInt(SymInt):
 
 NestedInt.__name__ = NestedInt.__qualname__ = "SymInt"
 
-_numbers: weakref.WeakKeyDictionary[Any, NestedInt] = weakref.WeakKeyDictionary()
+#: ragged sizes by the identity of the offsets (or lengths) tensor: tensors compare by elements
+_sizes: dict[int, tuple[weakref.ref[Tensor], NestedInt]] = {}
 _next = [0]
+_view_made = [False]
 
 
-class _Key:
-    """What stands for an offsets tensor in the registry: tensors compare by elements."""
-
-    __slots__ = ("__weakref__",)
+def _register(tensor: Tensor, size: NestedInt) -> None:
+    key = id(tensor)
+    _sizes[key] = weakref.ref(tensor, lambda _: _sizes.pop(key, None)), size
 
 
 def get_tensor_symint(tensor: Tensor, *, coeff: int = 1) -> NestedInt:
     """The ragged size that an offsets (or lengths) tensor determines: the same for the same object."""
-    key = tensor.__dict__.get("_ragged_key")
-    if key is None:
-        key = tensor.__dict__["_ragged_key"] = _Key()
-    size = _numbers.get(key)
-    if size is None:
-        size = _numbers[key] = NestedInt(NestedIntNode(_next[0]))
+    found = _sizes.get(id(tensor))
+    if found is None or found[0]() is not tensor:
+        size = NestedInt(NestedIntNode(_next[0]))
         _next[0] += 1
+        _register(tensor, size)
+    else:
+        size = found[1]
     return size * coeff if coeff != 1 else size
 
 
-__all__ = ["NestedInt", "NestedIntNode", "get_tensor_symint"]
+def copy_with_number(tensor: Tensor) -> Tensor:
+    """A copy of an offsets (or lengths) tensor that determines the same ragged size."""
+    copied = tensor.clone()
+    _register(copied, get_tensor_symint(tensor))
+    return copied
+
+
+def number_first_view() -> None:
+    """Pass over a number once: PyTorch makes views beside an example, a nested tensor that is made before the first."""
+    if not _view_made[0]:
+        _view_made[0] = True
+        _next[0] += 1
+
+
+__all__ = ["NestedInt", "NestedIntNode", "copy_with_number", "get_tensor_symint", "number_first_view"]

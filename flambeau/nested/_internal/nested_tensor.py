@@ -23,7 +23,7 @@ from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.node import NodeType
 from ...shapes import Size
-from .nested_int import NestedInt, get_tensor_symint
+from .nested_int import NestedInt, copy_with_number, get_tensor_symint, number_first_view
 
 #: PyTorch's map of offsets to ragged sizes; here each offsets tensor has its own
 _tensor_symint_registry: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -46,6 +46,7 @@ class Structure:
         self._sizes: list[int] | None = None
         self._gather: tuple[Tensor, Tensor] | None = None
         self.extremes: dict[str, int] = {}
+        get_tensor_symint(offsets if lengths is None else lengths)  # numbers are given in the order of construction
 
     def at(self, ragged_idx: int) -> Structure:
         """The same components, along another dimension."""
@@ -279,9 +280,10 @@ class NestedTensor(Tensor):
         found = memo.get(id(self))
         if found is None:
             structure = self._structure
-            lengths = None if structure.lengths is None else structure.lengths.clone()
-            found = memo[id(self)] = make(self._values.clone(), Structure(
-                structure.offsets.clone(), lengths, structure.ragged_idx), self._requires_grad)
+            offsets = copy_with_number(structure.offsets)
+            lengths = None if structure.lengths is None else copy_with_number(structure.lengths)
+            found = memo[id(self)] = make(self._values.clone(), Structure(offsets, lengths, structure.ragged_idx),
+                                          self._requires_grad)
         return found
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -462,10 +464,9 @@ def jagged_from_list(tensors: list[Tensor], offsets: Tensor | None, dtype: Any =
     values = fn.cat(tensors, 0)
     if dtype is not None:
         values = values.to(dtype)
-    structure = contiguous_structure([s[0] for s in shapes])
-    if offsets is not None:
-        structure = Structure(offsets, None, 1)
     sizes = [s[0] for s in shapes]
+    number_first_view()
+    structure = contiguous_structure(sizes) if offsets is None else Structure(offsets, None, 1)
     return nested_of(values, known(structure, min(sizes), max(sizes))), structure.offsets
 
 
@@ -478,12 +479,14 @@ def known(structure: Structure, min_seqlen: int | None, max_seqlen: int | None) 
 def nested_view_from_values_offsets(values: Tensor, offsets: Tensor, ragged_idx: int = 1, min_seqlen: Any = None,
                                     max_seqlen: Any = None) -> NestedTensor:
     """A nested tensor on values, with components at offsets."""
+    number_first_view()
     return nested_of(values, known(Structure(offsets, None, ragged_idx), min_seqlen, max_seqlen))
 
 
 def nested_view_from_values_offsets_lengths(values: Tensor, offsets: Tensor, lengths: Tensor, ragged_idx: int = 1,
                                             min_seqlen: Any = None, max_seqlen: Any = None) -> NestedTensor:
     """A nested tensor on values, with components of given lengths at offsets."""
+    number_first_view()
     return nested_of(values, known(Structure(offsets, lengths, ragged_idx), min_seqlen, max_seqlen))
 
 
@@ -500,9 +503,9 @@ def jagged_from_tensor_and_lengths(tensor: Tensor, starts: Tensor, lengths: Tens
     offsets = fn.cat([starts + rows, starts[-1:] + rows[-1:] + lengths[-1:]])
     values = tensor.reshape(-1, *tensor.shape[2:])
     whole = bool((offsets[:-1] + lengths == offsets[1:]).all())
+    whole = whole and bool(offsets[0] == 0) and bool(offsets[-1] == values.shape[0])
+    number_first_view()
     structure = Structure(offsets, None if whole else lengths.contiguous(), 1)
-    if whole and (offsets[0] != 0 or offsets[-1] != values.shape[0]):
-        structure = Structure(offsets, lengths.contiguous(), 1)
     return nested_of(values, structure), offsets, structure.lengths
 
 

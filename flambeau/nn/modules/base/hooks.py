@@ -127,9 +127,9 @@ _IDENTITY: Any = None
 class BackwardHook:
     """Runs the full backward hooks of one module call.
 
-    The inputs and the outputs each pass through an identity node. A pre-hook of the output node receives the
-    gradients of all outputs and runs the backward pre-hooks. A post-hook of the input node receives the gradients of
-    all inputs and runs the backward hooks.
+    The inputs and the outputs each pass through an identity node. A post-hook of the output node, which comes after
+    the pre-hooks of users, receives the gradients of all outputs and runs the backward pre-hooks. A post-hook of the
+    input node receives the gradients of all inputs and runs the backward hooks.
     """
 
     def __init__(self, module: Any, user_hooks: Sequence[Callable], user_pre_hooks: Sequence[Callable]) -> None:
@@ -152,7 +152,7 @@ class BackwardHook:
         """`result`, a tensor or a tuple, its tensors replaced by outputs of the output node."""
         single = not isinstance(result, tuple)
         values = (result,) if single else result
-        values, self.output_positions = self._apply_identity(values, self._register_output_prehook)
+        values, self.output_positions = self._apply_identity(values, self._register_output_hook)
         self.n_outputs = len(values)
         return values[0] if single else values
 
@@ -182,7 +182,7 @@ class BackwardHook:
         return rebuilt, positions
 
     def _register_input_hook(self, node: Any) -> None:
-        def after_inputs(grad_input: tuple, _: tuple) -> tuple | None:
+        def hook(grad_input: tuple, _: tuple) -> tuple | None:
             if self.grad_outputs is None:
                 # the outputs in use do not depend on the input node
                 return None
@@ -191,30 +191,26 @@ class BackwardHook:
             self.grad_outputs = None
             return new_grads
 
-        node.register_hook(after_inputs)
+        node.register_hook(hook)
 
     def _run_hooks(self, grad_input: tuple, grad_output: tuple, expected: int) -> tuple:
         for hook in self.user_hooks:
             out = hook(self.module, grad_input, grad_output)
             if out is None:
                 continue
-            if not isinstance(out, tuple):
-                out = (out,)
             if len(out) != len(grad_input):
                 raise RuntimeError("Backward hook returned an invalid number of grad_input, "
                                    f"got {len(out)}, but expected {len(grad_input)}")
             grad_input = out
         return tuple(grad_input[i] for i in self.input_positions or ())
 
-    def _register_output_prehook(self, node: Any) -> None:
-        def before_outputs(grad_output: tuple) -> tuple:
+    def _register_output_hook(self, node: Any) -> None:
+        def hook(_: tuple, grad_output: tuple) -> tuple:
             grads = self._pack_with_none(self.output_positions, grad_output, self.n_outputs)
             for pre_hook in self.user_pre_hooks:
                 out = pre_hook(self.module, grads)
                 if out is None:
                     continue
-                if not isinstance(out, tuple):
-                    out = (out,)
                 if len(out) != len(grads):
                     raise RuntimeError("Backward pre hook returned an invalid number of grad_output, "
                                        f"got {len(out)}, but expected {len(grads)}")
@@ -224,7 +220,7 @@ class BackwardHook:
                 self._run_hooks_without_inputs()
             return tuple(grads[i] for i in self.output_positions or ())
 
-        node.register_prehook(before_outputs)
+        node.register_hook(hook)
 
     def _run_hooks_without_inputs(self) -> None:
         if self.user_hooks:
