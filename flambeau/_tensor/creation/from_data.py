@@ -149,9 +149,17 @@ def _with_own_dtype(array: np.ndarray) -> np.ndarray:
     """The array with NumPy's own instance of its dtype, which fast paths look for; unpickled dtypes are others.
 
     Raises:
-        ValueError: its byte order is not native.
+        ValueError: its byte order is not native, or a tensor could not have its strides.
     """
     native = dtypes.of(array.dtype).numpy
+    size = array.itemsize
+    if any(stride % size for stride in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
+    if any(stride < 0 for stride in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array  with array.copy().) ")
     if array.dtype is native:
         return array
     if not array.dtype.isnative:
@@ -505,7 +513,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
     Raises:
         TypeError: not an array, or the dtype is not supported.
-        ValueError: negative strides.
+        ValueError: strides that are negative or no multiples of the elements' size, or another byte order.
 
     >>> import flambeau as torch
     >>> import numpy as np
@@ -515,10 +523,6 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     dtypes.of(ndarray.dtype)
-    if any(s < 0 for s in ndarray.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
-                         "are not currently supported. (You can probably work around this by making a copy of your "
-                         "array  with array.copy().) ")
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
                       "means writing to this tensor will result in undefined behavior. You may want to copy the array "
