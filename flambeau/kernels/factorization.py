@@ -5,13 +5,20 @@ Arrays are batches of matrices (b, m, n).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
 
+from . import lapack
+
 Array = np.ndarray
+#: eliminate(panels): the pivots from 0 on, (b, min(m, n)), of row-major panels that it overwrites; None: it cannot
+Eliminate = Callable[[Array], "Array | None"]
 
 _PANEL = 8  # columns that are eliminated one by one
+_WIDE_PANEL = 64  # columns of panels that a kernel eliminates
+_FEW = 16  # matrices whose rows are swapped one by one
 _ALPHA = (1 + sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
 
 
@@ -31,8 +38,11 @@ def _largest(sizes: Array) -> Array:
 # ----- LU -----
 
 
-def lu(a: Array) -> tuple[Array, Array, Array]:
+def lu(a: Array, eliminate: Eliminate | None = None) -> tuple[Array, Array, Array]:
     """LU factorization with partial pivoting, A = P L U.
+
+    Args:
+        eliminate: the kernel of panels.
 
     Returns:
         LU: (b, m, n), the strict lower triangle L and the upper one U; the 1-based rows that step i swapped with row i,
@@ -41,27 +51,37 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
     a = a.copy()
     k = min(a.shape[-2:])
     pivots = np.zeros((len(a), k), np.int64)
-    _eliminate(a, pivots, 0)
-    diagonal = a[:, range(k), range(k)] == 0
-    info = np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0) if k else np.zeros(len(a))
-    return a, (pivots + 1).astype(np.int32), info.astype(np.int32)
+    _eliminate(a, pivots, 0, eliminate)
+    info = np.zeros(len(a), np.int32)
+    is_zero = np.diagonal(a, 0, -2, -1) == 0
+    if is_zero.any():
+        info += np.where(is_zero.any(-1), is_zero.argmax(-1) + 1, 0).astype(np.int32)
+    return a, (pivots + 1).astype(np.int32), info
 
 
-def _eliminate(a: Array, pivots: Array, first: int) -> None:
+def _eliminate(a: Array, pivots: Array, first: int, kernel: Eliminate | None) -> None:
     """Factorize (b, m, n) in place, by halves of its columns; `pivots` receives rows counted from `first`."""
     m, n = a.shape[-2:]
     k = min(m, n)
+    if kernel is not None and n <= _WIDE_PANEL:
+        panels = np.ascontiguousarray(a)
+        chosen = kernel(panels)
+        if chosen is not None:
+            np.add(chosen, first, out=pivots)
+            if panels is not a:
+                a[...] = panels
+            return
     if k <= _PANEL:
         _eliminate_panel(a, pivots, first)
         return
     half = k // 2
     left, right = a[..., :half], a[..., half:]
-    _eliminate(left, pivots[:, :half], first)
+    _eliminate(left, pivots[:, :half], first, kernel)
     _swap(right, pivots[:, :half] - first)
     solve_unit_lower(left[:, :half], right[:, :half])
     rest = right[:, half:]
     rest -= left[:, half:] @ right[:, :half]
-    _eliminate(rest, pivots[:, half:k], first + half)
+    _eliminate(rest, pivots[:, half:k], first + half, kernel)
     _swap(left[:, half:], pivots[:, half:k] - first - half)
 
 
@@ -82,11 +102,19 @@ def _swap(a: Array, pivots: Array) -> None:
     """Swap row i with row `pivots[i]`, one after the other."""
     if len(a):
         order = permutation(pivots, a.shape[-2])
-        a[...] = np.take_along_axis(a, order[..., None], 1)
+        a[...] = a[:, order[0]] if len(a) == 1 else np.take_along_axis(a, order[..., None], 1)
 
 
 def permutation(pivots: Array, m: int) -> Array:
     """The order of the m rows after swapping row i with row `pivots[i]` (0-based), one after the other."""
+    if len(pivots) <= _FEW:
+        orders = []
+        for swaps in pivots.tolist():
+            rows = list(range(m))
+            for i, j in enumerate(swaps):
+                rows[i], rows[j] = rows[j], rows[i]
+            orders.append(rows)
+        return np.array(orders, np.intp).reshape(len(pivots), m)
     order = np.tile(np.arange(m), (len(pivots), 1))
     batch = np.arange(len(pivots))
     for i in range(pivots.shape[-1]):
@@ -96,8 +124,15 @@ def permutation(pivots: Array, m: int) -> Array:
 
 
 def solve_unit_lower(low: Array, b: Array) -> None:
-    """Overwrite B with the solution of L X = B, L the unit lower triangle of a square matrix, by halves."""
+    """Overwrite B with the solution of L X = B, L the unit lower triangle of a square matrix, by halves.
+
+    Elements of L are at most 1, so that LAPACK's pivots are the ones of its diagonal.
+    """
     n = low.shape[-1]
+    if n > _PANEL and lapack.is_plain(low) and np.isfinite(low).all():
+        triangle = np.where(np.tri(n, n, -1, bool), low, np.eye(n, dtype=low.dtype))
+        b[...] = lapack.solve(triangle, np.ascontiguousarray(b))
+        return
     if n <= _PANEL:
         for i in range(1, n):
             b[:, i] -= (low[:, i, None, :i] @ b[:, :i])[:, 0]

@@ -140,24 +140,6 @@ def topk(x: np.ndarray, k: int, axis: int = -1, largest: bool = True) -> tuple[n
     return values.swapaxes(axis, -1), order.astype(np.int64, copy=False).swapaxes(axis, -1)
 
 
-def reorder_ties(rows: np.ndarray, order: np.ndarray, repeated: np.ndarray, descending: bool) -> None:
-    """Replace the sorting indices of rows with equal elements by those of PyTorch's unstable sort, in place."""
-    if rows.shape[-1] > ties.INSERTION and repeated.any():
-        for slice_ in _slices(repeated):
-            order[slice_] = ties.sorted_places(_signed(order_keys(rows[slice_], descending)))
-
-
-def reorder_topk_ties(rows: np.ndarray, order: np.ndarray, ambiguous: np.ndarray, largest: bool) -> None:
-    """Replace the top-k indices of rows with ambiguous ties by those that PyTorch selects, in place.
-
-    Args:
-        rows: (..., n).
-        order: (..., k), modified.
-    """
-    for slice_ in _slices(ambiguous):
-        order[slice_] = ties.topk_places(_signed(order_keys(rows[slice_], largest)), order.shape[-1])
-
-
 def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
     """The k-th smallest element (from 1) along an axis, which is removed, and its index, PyTorch's among equals."""
     if x.ndim == 0:

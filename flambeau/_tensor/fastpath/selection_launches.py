@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ... import codegen
-from ...backends.compiled import modes_launch, scan_launch, sort_launch, top_k_launch
+from ...backends.compiled import modes_launch, scan_launch, sort_launch, tied_rows_launch, top_k_launch
+from ...dtypes import NARROW
 from ...runtime.filling import Filling, NewArray, with_filling
 from ...shapes import wrap_dim
 
@@ -42,7 +43,15 @@ def _is_row_major(a: ndarray) -> bool:
     return a.ndim > 0 and a.size > 0 and a.dtype.kind == "f" and bool(a.flags.c_contiguous)
 
 
+def _narrow_rows(a: ndarray, dim: int) -> bool:
+    """Whether an array of 16-bit elements, which repeat in most rows, has rows along its last dimension."""
+    return a.dtype in NARROW and codegen.available() and (
+        a.ndim > 0 and a.size > 0 and bool(a.flags.c_contiguous) and wrap_dim(dim, a.ndim) == a.ndim - 1)
+
+
 def _sort(a: ndarray, dim: int = -1, descending: bool = False, stable: bool = False) -> Launch:
+    if not stable and descending.__class__ is bool and a.ndim and a.shape[dim] > _INSERTION and _narrow_rows(a, dim):
+        return tied_rows_launch(a, a.shape[-1], descending, True)
     if not _is_row_major(a) or descending.__class__ is not bool:
         return None
     axis, n = wrap_dim(dim, a.ndim), a.shape[dim]
@@ -186,6 +195,8 @@ def _mode(a: ndarray, dim: int = -1, keepdim: bool = False) -> Launch:
 
 
 def _topk(a: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Launch:
+    if _narrow_rows(a, dim) and 1 <= k <= a.shape[-1]:
+        return tied_rows_launch(a, k, bool(largest), False)
     if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1:
         return None
     launch = top_k_launch(a, k, bool(largest))

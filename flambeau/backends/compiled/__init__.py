@@ -142,6 +142,12 @@ def select_top_k(rows: Any, count: int, largest: bool) -> Any:
     return None if module is None else module.select_top_k(rows, count, largest)
 
 
+def order_tied_rows(rows: Any, count: int, descending: bool, sort: bool) -> Any:
+    """The first elements of sorted rows with equal elements (`families.sorting.order_tied_rows`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.order_tied_rows(rows, count, descending, sort)
+
+
 def sort_rows(rows: Any, back: bool) -> Any:
     """Sorted rows of large arrays (`families.sorting.sort_rows`)."""
     module = _module("families.sorting")
@@ -170,6 +176,12 @@ def sort_launch(rows: Any, descending: bool) -> Any:
     """The function that sorts short rows of small arrays (`families.sorting.sort_launch`)."""
     module = _module("families.sorting")
     return None if module is None else module.sort_launch(rows, descending)
+
+
+def tied_rows_launch(rows: Any, count: int, descending: bool, sort: bool) -> Any:
+    """The function that orders rows with equal elements (`families.sorting.tied_rows_launch`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.tied_rows_launch(rows, count, descending, sort)
 
 
 def top_k_launch(rows: Any, count: int, largest: bool) -> Any:
@@ -256,6 +268,12 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
     """The solution of triangular systems with few right-hand sides (`families.triangular.solve_triangular`)."""
     module = _module_for("families.triangular", a.size, TRIANGULAR_SYSTEMS[0])
     return None if module is None else module.solve_triangular(a, b, upper, unit)
+
+
+def eliminate_panels(panels: np.ndarray) -> np.ndarray | None:
+    """Gaussian elimination in place (`families.triangular.eliminate_panels`)."""
+    module = _module_for("families.triangular", panels.size, 0 if SMALL_KERNELS[0] else TRIANGULAR_SYSTEMS[0])
+    return None if module is None else module.eliminate_panels(panels)
 
 
 accelerated.NORMALS.append(fill_normal)

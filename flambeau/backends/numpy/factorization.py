@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import factorization as kernels
+from ..compiled import eliminate_panels
 from .decomposition import _column_major, _solve_triangular
 from .rearranging import lower_triangle, upper_triangle
 
@@ -20,7 +21,7 @@ def _flat(a: Any, trailing: int = 2) -> Any:
 def _lu_factor(a: Any, pivot: bool) -> tuple[Any, Any, Any]:
     if not pivot and a.size:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    lu, pivots, info = kernels.lu(_flat(a))
+    lu, pivots, info = kernels.lu(_flat(a), eliminate_panels)
     lead = a.shape[:-2]
     return _column_major(lu.reshape(a.shape)), pivots.reshape(*lead, pivots.shape[-1]), info.reshape(lead)
 

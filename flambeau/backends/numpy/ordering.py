@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels.histogram import bincount, histc, searchsorted
 from ...shapes import wrap_dim
-from ..compiled import modes_of_rows, select_top_k, sort_rows
+from ..compiled import modes_of_rows, order_tied_rows, select_top_k, sort_rows
 from ..compiled.thresholds import TOP_K
 from .memory import match_layout
 from .reduction import gather_dim
@@ -31,15 +31,15 @@ def _short_order(x: Any, axis: int, descending: bool) -> Any:
 
 def _sorted_rows(rows: Any, descending: bool, stable: bool) -> tuple[Any, Any] | None:
     """Return sorted rows and their indices by a compiled kernel; None where there is none."""
-    from ...kernels.sorting import reorder_ties
-
+    n, exchanges = rows.shape[-1], not stable and rows.shape[-1] > SHORT
+    if exchanges and rows.dtype in dtypes.NARROW:  # whose few bits repeat in each long row
+        return order_tied_rows(rows, n, bool(descending), True)
     result = sort_rows(rows, bool(descending))
     if result is None:
         return None
     values, order, repeated = result
-    if not stable and rows.shape[-1] > SHORT and repeated.any():
-        reorder_ties(rows, order, repeated, bool(descending))
-        values = np.take_along_axis(rows, order, -1)
+    if exchanges and repeated.any():
+        values[repeated], order[repeated] = order_tied_rows(rows[repeated], n, bool(descending), True)
     return values, order
 
 
@@ -85,15 +85,12 @@ def _argsort(x: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 def _selected(rows: Any, k: int, largest: bool) -> tuple[Any, Any] | None:
     """Return the k best elements of rows and their indices by a compiled kernel; None where there is none."""
-    from ...kernels.sorting import reorder_topk_ties
-
     result = select_top_k(rows, k, largest)
     if result is None:
-        return None
+        return order_tied_rows(rows, k, largest, False)
     values, order, has_ties = result
     if has_ties.any():
-        reorder_topk_ties(rows, order, has_ties, largest)
-        values = np.take_along_axis(rows, order, -1)
+        values[has_ties], order[has_ties] = order_tied_rows(rows[has_ties], k, largest, False)
     return values, order
 
 

@@ -27,14 +27,15 @@ class ArrayFunction:
         words: how many words of its own the block has.
         arrays: how many arguments are arrays.
         first: the number of the first one: 1 after a None.
+        module: a module that has other functions already.
 
     Attributes:
         b: the builder.
         data: the addresses of the arrays' elements.
     """
 
-    def __init__(self, name: str, words: int, arrays: int, first: int = 1) -> None:
-        self.module = ir.Module(name)
+    def __init__(self, name: str, words: int, arrays: int, first: int = 1, module: ir.Module | None = None) -> None:
+        self.module = module or ir.Module(name)
         function, self.b = kernel_entry.begin(self.module, name, _BUILTIN)
         b = self.b
         self._fields = entry_points.field_indices(words)

@@ -11,7 +11,10 @@ import ctypes
 from functools import cache
 from typing import Any
 
+from llvmlite import ir
+
 from ...runtime import compilation
+from ..llvm.loop_nests import I64, POINTER
 
 _IR = """
 define i64 @introsort_partition(ptr noalias %keys, ptr noalias %places, i64 %count, i64 %limit, i64 %least,
@@ -179,6 +182,9 @@ end:
   ret void
 }
 """
+#: types of the two functions, for generated code
+TYPES = (ir.FunctionType(I64, [POINTER, POINTER, I64, I64, I64, POINTER, POINTER, I64]),
+         ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64]))
 _POINTER, _INTEGER = ctypes.c_void_p, ctypes.c_int64
 
 
@@ -209,4 +215,4 @@ def insert() -> Any:
     return _library().function("introsort_insert", None, _POINTER, _POINTER, _INTEGER)
 
 
-__all__ = ["address", "insert", "partition"]
+__all__ = ["TYPES", "address", "insert", "partition"]

@@ -22,8 +22,7 @@ from . import introsort
 _LEAST = 16
 #: words of a block: rows, their length, how often segments are split, the addresses of introsort's two functions
 _ROWS, _LENGTH, _LIMIT, _PARTITION, _INSERT, _WORDS = range(6)
-_PARTITION_TYPE = ir.FunctionType(I64, [POINTER, POINTER, I64, I64, I64, POINTER, POINTER, I64])
-_INSERT_TYPE = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64])
+_PARTITION_TYPE, _INSERT_TYPE = introsort.TYPES
 
 
 def _generate(name: str, char: str) -> str:

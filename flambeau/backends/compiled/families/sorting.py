@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....codegen.sorting import introsort, radix_sort, rank_sort, top_k
+from .... import dtypes
+from ....codegen.sorting import introsort, radix_sort, rank_sort, tied_rows, top_k
 from ....kernels import ties
 from ....runtime.launch import Spec
 from ..launching import Plan, PlanCache, launch_of_outputs
@@ -40,6 +41,38 @@ def select_top_k(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, nda
     plan.run((values, indices, tied, dense))
     shape = *rows.shape[:-1], count
     return values.reshape(shape), indices.reshape(shape), tied.view(np.bool_).reshape(shape[:-1])
+
+
+def order_tied_rows(rows: ndarray, count: int, descending: bool, sort: bool) -> tuple[ndarray, ndarray] | None:
+    """The first elements of sorted rows, in which many may be equal, and PyTorch's indices; None: there is no kernel.
+
+    Args:
+        rows: (..., n), not empty.
+        count: how many of each row, n if `sort`.
+        descending: whether the largest come first.
+        sort: whether they have the order of the unstable sort, or that of `topk`.
+    """
+    rows = np.ascontiguousarray(rows)
+    order = tied_rows_launch(rows, count, descending, sort)
+    return None if order is None else order(rows)
+
+
+def tied_rows_launch(rows: ndarray, count: int, descending: bool, sort: bool
+                     ) -> Callable[[ndarray], tuple[ndarray, ndarray]] | None:
+    """`order_tied_rows` of row-major arrays of this layout."""
+    dtype, n = rows.dtype, rows.shape[-1]
+    char = "g" if dtype == dtypes.BFLOAT16 else dtype.char
+    if char not in tied_rows.KINDS or not dtype.isnative:
+        return None
+    find = tied_rows.function(char, rows.size // n, n, count, descending, sort)
+    shape, words = (*rows.shape[:-1], count), tied_rows.scratch_words(n)
+
+    def order(x: ndarray) -> tuple[ndarray, ndarray]:
+        values, indices = np.empty(shape, dtype), np.empty(shape, _INT64)
+        find(None, values, indices, np.empty(words, _INT64), x)
+        return values, indices
+
+    return order
 
 
 def sort_rows(rows: ndarray, descending: bool) -> tuple[ndarray, ndarray, ndarray] | None:
@@ -155,5 +188,5 @@ def insert(keys: ndarray, places: ndarray) -> None:
 ties.PARTITIONS.append(partition)
 ties.INSERTIONS.append(insert)
 
-__all__ = ["insert", "modes_launch", "modes_of_rows", "partition", "select_top_k", "sort_launch", "sort_rows",
-           "top_k_launch"]
+__all__ = ["insert", "modes_launch", "modes_of_rows", "order_tied_rows", "partition", "select_top_k", "sort_launch",
+           "sort_rows", "tied_rows_launch", "top_k_launch"]

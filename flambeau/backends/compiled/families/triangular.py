@@ -1,9 +1,10 @@
-"""Triangular systems with few right-hand sides."""
+"""Triangular systems with few right-hand sides, and Gaussian elimination of panels."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....codegen.linalg.panels import elimination
 from ....codegen.matmul.substitution import substitute
 
 #: right-hand sides up to which a dot product for each unknown is faster than a factorization
@@ -32,4 +33,20 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
     return x
 
 
-__all__ = ["MOST_SIDES", "solve_triangular"]
+def eliminate_panels(panels: np.ndarray) -> np.ndarray | None:
+    """Overwrite panels by their LU factors, with partial pivoting; None where there is no kernel.
+
+    Args:
+        panels: (b, m, n), row-major.
+
+    Returns:
+        (b, min(m, n)) int64: the row, from 0 on, that each step swaps with its own.
+    """
+    if panels.dtype.char not in "fd" or not panels.dtype.isnative or not panels.size:
+        return None
+    count, rows, columns = panels.shape
+    pivots = np.empty((count, min(rows, columns)), np.int64)
+    return elimination(panels.dtype.char, count, rows, columns)(None, pivots, panels)
+
+
+__all__ = ["MOST_SIDES", "eliminate_panels", "solve_triangular"]
