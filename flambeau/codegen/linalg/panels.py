@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,13 @@ def _generate(name: str, char: str) -> str:
     with loop(b, i64(0), f.word(_PANELS)) as panel:
         matrix = b.gep(a, [b.mul(panel, b.mul(m, n))], source_etype=type_)
 
-        def row(i: object, matrix: object = matrix) -> object:
+        def row(i: Any, matrix: Any = matrix) -> Any:
             return b.gep(matrix, [b.mul(i, n)], source_etype=type_)
 
-        def at(start: object, j: object) -> object:
+        def at(start: Any, j: Any) -> Any:
             return b.gep(start, [j], source_etype=type_)
 
-        def load(address: object) -> object:
+        def load(address: Any) -> Any:
             return b.load(address, typ=type_, align=size)
 
         with loop(b, i64(0), count) as k:
@@ -73,7 +74,7 @@ def _maker(char: str) -> Callable[[np.ndarray], Callable[..., np.ndarray]]:
 
 @lru_cache(256)
 def elimination(char: str, panels: int, rows: int, columns: int) -> Callable[..., np.ndarray]:
-    """The built-in function `(None, pivots, array)`, which overwrites panels with L below the diagonal and U: the pivots.
+    """The built-in function `(None, pivots, array)`, which overwrites panels with L below the diagonal, and U.
 
     Args:
         char: "f" or "d", the dtype of the array, (panels, rows, columns) and row-major; `pivots` is int64, (panels,
