@@ -132,7 +132,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
 ), "environment.script_types"),
                  "thread_safe_generator": "random",
                  "_grouped_mm": "nn.functionals.grouped_mm", "_scaled_mm": "nn.functionals.grouped_mm",
-                 "_debug_has_internal_overlap": "_tensor.memory.storage", "Storage": "storage",
+                 "_debug_has_internal_overlap": "_tensor.memory.addresses", "Storage": "storage",
                  "autocast": "amp",
                  "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler",
                  "_amp_update_scale_": "amp.grad_scaler", **dict.fromkeys((

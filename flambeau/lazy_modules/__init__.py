@@ -384,7 +384,8 @@ METHODS: dict[str, str] = {
         dense_dim crow_indices col_indices ccol_indices row_indices sparse_mask sparse_resize_ sparse_resize_and_clear_
         resize_as_sparse_ smm sspaddmm _indices _values _nnz _dimI _dimV _coalesced_ _sparse_mask_projection
     """,
-    "memory.storage": "_typed_storage untyped_storage storage storage_type storage_offset data_ptr is_set_to",
+    "memory.addresses": "storage_offset data_ptr is_set_to",
+    "memory.storage": "_typed_storage untyped_storage storage storage_type",
     "spectral.stft": "stft istft",
     "shape.strides": """
         narrow narrow_copy as_strided as_strided_scatter size stride dim ndimension numel nelement is_same_size squeeze_

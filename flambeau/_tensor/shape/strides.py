@@ -22,7 +22,7 @@ from ..dispatch.interception import notify_operator
 from ..dispatch.public_functions import public_function
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.known_views import known_views
-from ..memory.storage import storage_offset as storage_offset_of
+from ..memory.addresses import storage_offset as storage_offset_of
 from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.aten_arguments import aten_overload
 from ..overriding.dispatch import ask, dispatch_modes, handles, no_dispatch
