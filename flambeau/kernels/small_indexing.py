@@ -53,6 +53,21 @@ def positions_along(shape: Shape, index: np.ndarray, axis: int) -> Any:
     return index + places if step == 1 else index * step + places
 
 
+def rounded(count: int) -> int:
+    """The power of two from a count on: how many rows a table has that serves the count, too."""
+    return 1 << (max(count, 1) - 1).bit_length()
+
+
+@functools.lru_cache(TABLES)
+def positions_of_rows(row: Shape, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(the position of each element in its row, the number of its row) of so many rows of a shape."""
+    positions = np.zeros((count, *row), np.int64)
+    positions += np.arange(prod(row)).reshape(row)
+    numbers = np.zeros((count, *row), np.int64)
+    numbers += np.arange(count).reshape(-1, *(1,) * len(row))
+    return positions, numbers
+
+
 @functools.lru_cache(TABLES)
 def places_of_slices(shape: Shape, index: Shape, axis: int) -> tuple[np.ndarray, int, int, Shape]:
     """(positions of the slices' elements, the size of the axis, its step, the index's shape beside the slices).
@@ -61,6 +76,9 @@ def places_of_slices(shape: Shape, index: Shape, axis: int) -> tuple[np.ndarray,
     """
     steps = contiguous_strides(shape)
     count = len(index)
+    if not axis and count == 1 and shape:
+        positions, _ = positions_of_rows(shape[1:], rounded(index[0]))
+        return positions[:index[0]], shape[0], steps[0], (index[0], *(1,) * (len(shape) - 1))
     places = np.zeros((*shape[:axis], *index, *shape[axis + 1:]), np.int64)
     for d, (n, step) in enumerate(zip(shape, steps, strict=True)):
         if d < axis:

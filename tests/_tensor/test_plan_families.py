@@ -173,3 +173,22 @@ def test_threads_that_plan_the_same_family():
     for each in threads:
         each.join()
     assert not failures
+
+
+def test_gathers_and_scatters_of_random_numbers_of_rows():
+    enable_kernels()
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((40, 24)).astype(np.float32)
+    for n in map(int, rng.permutation(np.arange(1, 400))):
+        index, source = rng.integers(0, 40, n), rng.standard_normal((n, 24)).astype(np.float32)
+        x = torch.from_numpy(table).requires_grad_()
+        rows = x[torch.from_numpy(index)]
+        rows.backward(torch.from_numpy(source))
+        expected = np.zeros_like(table)
+        np.add.at(expected, index, source)
+        assert (rows.detach().numpy() == table[index]).all(), n
+        assert x.grad.numpy().tobytes() == expected.tobytes(), n
+        added = torch.zeros(40, 24).index_add(0, torch.from_numpy(index), torch.from_numpy(source))
+        assert added.numpy().tobytes() == expected.tobytes(), n
+        with pytest.raises(IndexError):
+            x.detach()[torch.from_numpy(np.append(index, 40))]

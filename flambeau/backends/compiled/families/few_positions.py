@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....codegen.indexing import flat_positions
-from ....kernels.small_indexing import TABLES, places_along, places_of_slices
+from ....kernels.small_indexing import TABLES, places_along, places_of_slices, positions_of_rows, rounded
 from ....shapes import contiguous_strides
 
 ndarray = np.ndarray
@@ -43,6 +43,9 @@ def _tables_along(shape: Shape, index: Shape, axis: int) -> _Tables | None:
 def _tables_of_slices(shape: Shape, index: Shape, axis: int) -> _Tables:
     """Of an index with a number for each slice along an axis."""
     places, size, step, beside = places_of_slices(shape, index, axis)
+    if not axis and len(index) == 1:
+        count, = index
+        return places, positions_of_rows(shape[1:], rounded(count))[1][:count], [(size, step)]
     return places, np.broadcast_to(np.arange(prod(index)).reshape(beside), places.shape), [(size, step)]
 
 
