@@ -270,6 +270,13 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
     return None if module is None else module.solve_triangular(a, b, upper, unit)
 
 
+def label_paths(emission: np.ndarray, skips: np.ndarray, steps: np.ndarray, states: np.ndarray, back: bool
+                ) -> np.ndarray | None:
+    """Sums over paths through labels (`families.label_paths.label_paths`)."""
+    module = _module_for("families.label_paths", emission.size, 0 if SMALL_KERNELS[0] else SUMS[0])
+    return None if module is None else module.label_paths(emission, skips, steps, states, back)
+
+
 def eliminate_panels(panels: np.ndarray) -> np.ndarray | None:
     """Gaussian elimination in place (`families.triangular.eliminate_panels`)."""
     module = _module_for("families.triangular", panels.size, 0 if SMALL_KERNELS[0] else TRIANGULAR_SYSTEMS[0])

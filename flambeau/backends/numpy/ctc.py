@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import label_paths
+
 
 def _check(steps: int, targets: Any, inputs: Any, sizes: Any) -> None:
     """Check the lengths of inputs and targets, (N,) each.
@@ -58,18 +60,13 @@ def _shifted(x: Any, by: int) -> Any:
     return out
 
 
-def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
-              saved: list[Any]) -> Any:
-    steps, n, _ = log_probs.shape
-    _check(steps, targets, input_lengths, target_lengths)
-    labels = _labels(targets, target_lengths, blank)
-    skips = _skips(labels, blank)
-    states = labels.shape[1]
-    rows = np.arange(n)
-    emission = np.take_along_axis(log_probs, np.broadcast_to(labels, (steps, *labels.shape)), 2)
-    is_state = np.arange(states) < 2 * target_lengths[:, None] + 1
-    alpha = np.full((max(steps, 1), n, states), -np.inf, log_probs.dtype)
-    log_likelihood = np.full(n, -np.inf, log_probs.dtype)
+def _forward(emission: Any, skips: Any, input_lengths: Any, target_lengths: Any, is_state: Any) -> Any:
+    """Return the logarithms of sums over paths up to each step and state, (T, N, 2 S + 1)."""
+    steps = len(emission)
+    alpha = label_paths(emission, skips, input_lengths, 2 * target_lengths + 1, False)
+    if alpha is not None:
+        return alpha
+    alpha = np.full((max(steps, 1), *emission.shape[1:]), -np.inf, emission.dtype)
     if steps:
         alpha[0, :, :2] = emission[0, :, :2]
         alpha[0][~is_state] = -np.inf
@@ -78,6 +75,20 @@ def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: 
             total = np.logaddexp(before, _shifted(before, 1))
             total = np.logaddexp(total, np.where(skips, _shifted(before, 2), -np.inf))
             alpha[t] = np.where(is_state, total + emission[t], -np.inf)
+    return alpha
+
+
+def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
+              saved: list[Any]) -> Any:
+    steps, n, _ = log_probs.shape
+    _check(steps, targets, input_lengths, target_lengths)
+    labels = _labels(targets, target_lengths, blank)
+    skips = _skips(labels, blank)
+    states = labels.shape[1]
+    rows = np.arange(n)
+    emission = _emission(log_probs, labels)
+    is_state = np.arange(states) < 2 * target_lengths[:, None] + 1
+    alpha = _forward(emission, skips, input_lengths, target_lengths, is_state)
     has_input = input_lengths > 0
     end = alpha[np.maximum(input_lengths, 1) - 1, rows]
     final = end[rows, 2 * target_lengths]
@@ -87,34 +98,52 @@ def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: 
     return (-log_likelihood).astype(log_probs.dtype)
 
 
-def _ctc_loss_backward(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
-                    zero_infinity: bool, saved: list[Any]) -> Any:
-    alpha, log_likelihood, labels, skips, is_state = saved
-    steps, n, classes = log_probs.shape
-    states = labels.shape[1]
-    out = np.zeros_like(log_probs)
-    if not steps:
-        return out
+def _emission(log_probs: Any, labels: Any) -> Any:
+    """Return the logarithms of the probabilities of each state, (T, N, 2 S + 1)."""
+    return log_probs[:, np.arange(len(labels))[:, None], labels]
+
+
+def _backward(emission: Any, skips: Any, input_lengths: Any, target_lengths: Any, is_state: Any) -> Any:
+    """Return the logarithms of sums over paths from each step and state on, (T, N, 2 S + 1)."""
+    found = label_paths(emission, skips, input_lengths, 2 * target_lengths + 1, True)
+    if found is not None:
+        return found
+    steps, n, states = emission.shape
     rows = np.arange(n)
-    emission = np.take_along_axis(log_probs, np.broadcast_to(labels, (steps, *labels.shape)), 2)
     reversed_skips = np.zeros(skips.shape, bool)
     reversed_skips[:, :-2] = skips[:, 2:]
-    beta = np.full((n, states), -np.inf, log_probs.dtype)
+    betas = np.empty(emission.shape, emission.dtype)
+    beta = np.full((n, states), -np.inf, emission.dtype)
     for t in range(steps - 1, -1, -1):
         after = beta[:, ::-1]
         total = np.logaddexp(beta, _shifted(after, 1)[:, ::-1])
         total = np.logaddexp(total, np.where(reversed_skips, _shifted(after, 2)[:, ::-1], -np.inf))
         is_last = t == input_lengths - 1
-        initial = np.full((n, states), -np.inf, log_probs.dtype)
+        initial = np.full((n, states), -np.inf, emission.dtype)
         initial[rows, 2 * target_lengths] = 0
         initial[rows, np.maximum(2 * target_lengths - 1, 0)] = 0
         total = np.where(is_last[:, None], initial, total)
-        beta = np.where(is_state & (t < input_lengths)[:, None], total + emission[t], -np.inf)
-        weight = np.zeros((n, classes), log_probs.dtype)
-        shares = np.exp(alpha[t] + beta - 2 * emission[t] - log_likelihood[:, None])
-        np.add.at(weight, (rows[:, None], labels), np.where(np.isneginf(alpha[t]) | np.isneginf(beta), 0, shares))
-        probability = np.exp(log_probs[t])
-        out[t] = np.where((t < input_lengths)[:, None], probability - weight * probability, 0)
+        beta = betas[t] = np.where(is_state & (t < input_lengths)[:, None], total + emission[t], -np.inf)
+    return betas
+
+
+def _ctc_loss_backward(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
+                    zero_infinity: bool, saved: list[Any]) -> Any:
+    alpha, log_likelihood, labels, skips, is_state = saved
+    steps, n, classes = log_probs.shape
+    if not steps:
+        return np.zeros_like(log_probs)
+    emission = _emission(log_probs, labels)
+    beta = _backward(emission, skips, input_lengths, target_lengths, is_state)
+    shares = np.exp(alpha + beta - 2 * emission - log_likelihood[:, None])
+    shares[np.isneginf(alpha) | np.isneginf(beta)] = 0
+    weight = np.zeros((steps, n, classes), log_probs.dtype)
+    columns = (labels + classes * np.arange(n)[:, None]).reshape(-1) + classes * n * np.arange(steps)[:, None]
+    np.add.at(weight.reshape(-1), columns.reshape(-1), shares.reshape(-1))
+    probability = np.exp(log_probs)
+    weight *= probability
+    out = np.where((np.arange(steps)[:, None] < input_lengths)[..., None], probability - weight, 0)
+    out = out.astype(log_probs.dtype, copy=False)
     out *= g[:, None]
     if zero_infinity:
         out[:, np.isneginf(log_likelihood)] = 0
