@@ -31,7 +31,8 @@ def programs(made: Any) -> int:
 def caches(made: Any) -> list[Any]:
     """What a compiled function, and its forms with state, know about the calls of each signature."""
     found = compiled_of(made)
-    stateful = [each for made in found.stateful.values() for each in made.compiled.values()]
+    stateful = [each for made in found.stateful.values() if made is not None
+                for each in made.compiled.values()]
     return [kind for each in (found, *stateful) for kind in each._signatures.values()]
 
 

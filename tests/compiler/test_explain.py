@@ -187,10 +187,10 @@ def test_a_function_without_a_part_to_compile():
 
 
 def test_per_call_differences_have_source_lines():
-    seen = set()  # neither a list nor a dict: no state of programs
+    seen = bytearray()  # neither a list nor a set: no state of programs
 
     def f(x):
-        seen.add(len(seen))  # adding
+        seen.append(len(seen))  # adding
         return x * len(seen)
 
     text = str(explain(f, torch.ones(4)))
@@ -288,6 +288,8 @@ def test_objects_as_arguments():
 
 def test_objects_that_differ_in_each_call():
     class Batch:
+        __slots__ = ("x",)  # attributes in a dictionary would be inputs
+
         def __init__(self):
             self.x = torch.ones(2)
 

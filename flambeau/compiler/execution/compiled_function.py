@@ -36,6 +36,7 @@ from ..splitting.split_function import SplitFunction, resolve
 from ..stance import compiled_functions, policy
 from ..state.places import Place, changed_places, values_of
 from ..state.stateful_function import StatefulFunction
+from ..state.structure import is_mutable
 from ..state.with_state import WithState
 from ..tracing.break_frames import BreakFrame
 from ..tracing.provenance_tracer import ProvenanceTracer
@@ -85,6 +86,13 @@ MAX_SETUP_CALLS = 2
 
 #: objects among the arguments, each with state of its own
 MAX_STATEFUL = 64
+#: signatures with objects as arguments that wait for a program, from which on the attributes are inputs instead
+MAX_OBJECTS = 2
+#: the key of the form whose inputs are in the structure of the arguments
+_OF_CALL = ("call",)
+#: why a call cannot be traced whose containers are leaves
+_CONTAINER_FAILURES = ("a container among the arguments is changed", "a container among the arguments is returned",
+                       "a container is returned twice")
 #: traces from which on what changes outside of the function becomes an input
 MAX_CHANGES = 3
 
@@ -227,6 +235,9 @@ class CompiledFunction:
             stateful = self.stateful.get(objects_of(key))
             if stateful is not None and stateful.matches(arguments):
                 return self._call_stateful(stateful, key, arguments, args, kwargs)
+            stateful = self.stateful.get(_OF_CALL)
+            if stateful is not None and (cache is None or not cache.entries):
+                return self._call_stateful(stateful, key, arguments, args, kwargs)
         if cache is None and self._families:
             cache = self._instance(key, arguments)
             if cache is None and key in self._seen:
@@ -249,6 +260,9 @@ class CompiledFunction:
                 family.num_templates += 1
                 return self(*args, **kwargs)
             unstable = [x for x in arguments if not is_static_argument(x)]
+            if unstable and (self._num_unstable >= MAX_OBJECTS or any(x.__class__ is set for x in unstable)) and any(
+                    map(is_mutable, unstable)) and (stateful := self._add_structures()) is not None:
+                return self._call_stateful(stateful, key, arguments, args, kwargs)
             if len(self._signatures) >= (self.limit or policy.recompile_limit) or (
                     (self._part_of is not None or self.has_state) and self._number_varies(key)):
                 return self._limit_reached(args, kwargs)
@@ -313,6 +327,8 @@ class CompiledFunction:
         """Divide the function, because a call with its state as an input cannot be compiled."""
         assert stateful.failure is not None
         (frames, reason), stateful.failure = stateful.failure, None
+        if self.stateful.get(_OF_CALL) is stateful:
+            self.stateful[_OF_CALL] = None
         cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
         cache.skip_reason, cache.pending_traces = reason, []
         self._call_stub = None
@@ -326,7 +342,7 @@ class CompiledFunction:
         if len(arguments) != len(args) or any(cache.skip_reason is not None for cache in self._signatures.values()):
             return None
         kinds = [x.__class__ for x in args]
-        if any(argument_signature(x)[0] == "object" for x in args):
+        if not stateful.of_call and any(argument_signature(x)[0] == "object" for x in args):
             return None
 
         def call_stateful(*args: Any) -> Any:
@@ -348,8 +364,15 @@ class CompiledFunction:
         if self.check or len(self.stateful) >= MAX_STATEFUL or (known is not None and known.matches(arguments)):
             return False
         self.stateful[key] = StatefulFunction(self.function, places, self._compile_with_state,
-                                              SignatureCache(arguments).object_refs)
+                                              SignatureCache(arguments).object_refs, is_whole=self._part_of is None)
         return True
+
+    def _add_structures(self) -> StatefulFunction | None:
+        """Make what containers and objects among arguments and results hold inputs and results; None if impossible."""
+        if self.check or self.has_state or self._part_of is not None or _OF_CALL in self.stateful:
+            return self.stateful.get(_OF_CALL)
+        made = self.stateful[_OF_CALL] = StatefulFunction(self.function, (), self._compile_with_state, of_call=True)
+        return made
 
     def _compile_with_state(self, function: WithState, stateful: StatefulFunction) -> CompiledFunction:
         made = _CompiledWithState(function, fullgraph=self.fullgraph, limit=self.limit, part_of=self._part_of,
@@ -752,6 +775,8 @@ class CompiledFunction:
             if places and self._add_state(places, args, kwargs):
                 cache.pending_traces, cache.num_traces, cache.values = [], 0, None
                 return result
+            if trace.failure is not None and trace.failure.startswith(_CONTAINER_FAILURES) and self._add_structures():
+                return result
             if trace.failure is None:
                 # a call that changes objects agrees with none: guards are on what they were afterwards
                 for other in reversed(cache.pending_traces if places == [] else []):
@@ -764,6 +789,9 @@ class CompiledFunction:
                         return result
                     if other is cache.pending_traces[-1]:
                         cache.mismatch = mismatch
+                        if any(map(is_mutable, tree_flatten(result)[0])) and self._add_structures():
+                            cache.pending_traces, cache.num_traces = [], 0
+                            return result
                 if cache.may_use_record and not with_provenance and not places and self._add_entry(
                         cache, lambda: self._compile_known(cache, trace, args, kwargs)):
                     cache.may_use_record = False

@@ -22,6 +22,7 @@ from ..guards.guard import (
     MISSING,
     MODULE,
     MODULE_INTERNALS,
+    SET,
     UNSUPPORTED,
     Guard,
     ModuleNames,
@@ -31,7 +32,7 @@ from ..guards.guard import (
 )
 from ..guards.object_kinds import CONSTANT_TYPES, is_range_or_slice
 from ..symbolic.rollback import restorers
-from .structure import MUTABLE, Flattened, NoStructure
+from .structure import MUTABLE, Flattened, NoStructure, is_mutable, is_record_class
 
 #: dictionaries of a module whose entries are places
 _MEMBERS = ("_buffers", "_parameters")
@@ -96,7 +97,7 @@ class Place:
         """Return functions that restore the value that the place has now."""
         kind = self.kind
         if kind == LIST:
-            kind = LIST if isinstance(self.holder, (list, deque)) else DICT
+            kind = LIST if isinstance(self.holder, (list, deque)) else SET if isinstance(self.holder, set) else DICT
         elif kind == ATTRIBUTE and self.read() is Absent:
             return [lambda: self.write(Absent)]
         return restorers([Guard(kind, self.holder, self.key, None, "")])
@@ -113,12 +114,15 @@ class Excluded:
     def __init__(self, places: Sequence[Place], before: Flattened, after: Flattened) -> None:
         self.places = {each.identity: each for each in places}
         self.containers = {id(x): x for x in (*before.containers, *after.containers)}
-        self._roots = {id(value): each for each in places if (value := each.read()).__class__ in MUTABLE}
+        self._attributes = {id(x.__dict__) for x in self.containers.values() if is_record_class(x.__class__)}
+        self._roots = {id(value): each for each in places if is_mutable(value := each.read())}
 
     def covers(self, kind: int, holder: Any, key: Any) -> bool:
         """Whether a guard is on a place, or on the entries of a container in one."""
-        if kind in (LIST, DICT):
+        if kind in (LIST, DICT, SET):
             return id(holder) in self.containers
+        if kind in (ITEM, ABSENT) and id(holder) in self._attributes:
+            return True
         return (ITEM if kind == ABSENT else kind, id(holder), key) in self.places
 
     def of_module(self, module: Any) -> tuple[frozenset[str], ...]:
@@ -186,7 +190,7 @@ def changed_places(guards: Sequence[Guard], before: Sequence[Any], after: Sequen
         elif guard.kind == UNSUPPORTED or (  # which no two traces share, or they do not agree
                 old is not Absent and new is not Absent and values_match(guard.kind, old, new)):
             continue
-        elif guard.kind in (LIST, DICT) and guard.holder.__class__ in MUTABLE:
+        elif guard.kind in (LIST, DICT, SET) and guard.holder.__class__ in MUTABLE:
             if roots is None:
                 roots = _roots(guards)
             places = [roots.get(id(guard.holder)) or Place(LIST, guard.holder, None, guard.path)]
@@ -260,7 +264,7 @@ def _roots(guards: Sequence[Guard]) -> dict[int, Place]:
             places = [] if place is None else [place]
         for each in places:
             value = each.read()
-            if value.__class__ in MUTABLE or isinstance(value, tuple):
+            if isinstance(value, tuple) or is_mutable(value):
                 try:
                     for container in Flattened([value]).containers:
                         found.setdefault(id(container), each)

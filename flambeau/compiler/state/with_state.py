@@ -10,6 +10,9 @@ from ..splitting.part_results import mutable_containers
 from .places import Excluded, Place
 from .structure import Flattened, NoStructure, count_leaves, rebuilt
 
+#: why a call cannot be traced whose result is no structure
+RETURNED = "a container that is kept as state is returned"
+
 
 class WithState:
     """A function of the leaves of its state, followed by its own arguments.
@@ -44,7 +47,7 @@ class WithState:
         places = self.places
         before = Flattened([each.read() for each in places])
         if len(before.leaves) != len(leaves) or any(a is not b for a, b in zip(before.leaves, leaves, strict=True)):
-            self._assign(leaves, before)
+            self._write(rebuilt(self._structure, leaves, None))
             before = Flattened([each.read() for each in places])
         result = self.function(*args, **kwargs)
         tracer = active_tracer.get()
@@ -59,28 +62,30 @@ class WithState:
         if tracer is not None:
             tracer.excluded = Excluded(places, before, after)
             if after.containers and not {*mutable_containers(result)}.isdisjoint(map(id, after.containers)):
-                tracer.graph_break("a container that is kept as state is returned")
-        name = self._names.get(after.structure)
-        if name is None:
-            name = self._names[after.structure] = f"structure {len(self._names)}"
-            self.structures[name] = after.structure
-        self.last = result, (*after.leaves,), name
+                tracer.graph_break(RETURNED)
+        self.last = result, (*after.leaves,), self._name_of(after.structure)
         return self.last
 
-    def _assign(self, leaves: Sequence[Any], before: Flattened) -> None:
-        """Assign other leaves, in containers of their own where that is possible."""
-        new = rebuilt(self._structure, leaves, None)
-        for place, value, old in zip(self.places, new, [each.read() for each in self.places], strict=True):
+    def _name_of(self, structure: tuple[Any, ...]) -> str:
+        name = self._names.get(structure)
+        if name is None:
+            name = self._names[structure] = f"structure {len(self._names)}"
+            self.structures[name] = structure
+        return name
+
+    def _write(self, values: Sequence[Any]) -> None:
+        """Assign other values, in containers of their own where that is possible."""
+        for place, value, old in zip(self.places, values, [each.read() for each in self.places], strict=True):
             if place.holder is old and place.key is None:  # the container itself
                 old.clear()
-                (old.update if isinstance(old, dict) else old.extend)(value)
+                (old.update if isinstance(old, (dict, set)) else old.extend)(value)
             else:
                 place.write(value)
 
     def leaf_names(self) -> list[str]:
         """Return names of the leaves: the place's, with a number if it holds several."""
         names = []
-        for place, node in zip(self.places, self._structure, strict=True):
+        for place, node in zip(self.places, self._structure, strict=False):
             count = count_leaves(node)
             names += [place.name] if node is None else [f"{place.name}[{i}]" for i in range(count)]
         return names
@@ -90,4 +95,4 @@ class WithState:
         return [undo for each in self.places for undo in each.restorers()]
 
 
-__all__ = ["WithState"]
+__all__ = ["RETURNED", "WithState"]
