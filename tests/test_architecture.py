@@ -50,7 +50,7 @@ LAYERS: list[list[str]] = [
      "compiler.functorch.aot_autograd", "compiler.functorch.compilers", "compiler.functorch.make_functional",
      "compiler.functorch.partitioners", "compiler.inductor.test_case", "demo", "distributed.pipelining", "export",
      "functorch", "fx", "onnx", "testing._internal.logging_tensor", "testing._internal.two_tensor",
-     "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
+     "utils._debug_mode", "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ...settings import Settings
@@ -65,6 +66,12 @@ def check_options(options: dict[str, Any]) -> None:
         if isinstance(default, (bool, int, float)) and value is not None and not isinstance(value, type(default)):
             raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__} should be "
                                f"{type(default).__name__}")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("aoti_compile_and_package", "aoti_load_package"):  # of exported programs, which stand above
+        return getattr(importlib.import_module(f"{__package__.partition('.')[0]}.export.aoti"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["check_options", "config", "list_mode_options", "list_options"]
