@@ -250,7 +250,8 @@ ALONG = {"sum": lambda x, d: x.sum(d), "keepdim": lambda x, d: x.sum(d, keepdim=
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(4, 4), (175, 4), (30, 50), (3, 5, 7), (1, 9), (2, 128, 3), (6, 200)])
+@pytest.mark.parametrize("shape", [(4, 4), (175, 4), (30, 50), (3, 5, 7), (1, 9), (2, 128, 3), (6, 200),
+                                   (255, 3), (256, 3)])
 @pytest.mark.parametrize("name", ALONG)
 def test_reductions_along_a_dimension(name, shape, dtype):
     special = (float("nan"), float("inf"), -0.0, 0.0)

@@ -62,7 +62,7 @@ def few_along(a: ndarray, what: str, dim: Any, keepdim: Any) -> Launch:
             return _sum_of_rows(a, keepdim)
         if length > _SHORT:
             return None
-    elif what == few_slices.SUM and length > _MOST_TERMS:
+    elif what == few_slices.SUM and length > few_slices.MOST_TERMS:
         return None
     reduce = few_slices.function(dtype, what, outer, length, inner)
     shape = (*a.shape[:axis], *(1,) * keepdim, *a.shape[axis + 1:])
