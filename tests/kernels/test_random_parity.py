@@ -212,6 +212,21 @@ def test_multinomial(dtype) -> None:
     same(lambda: torch.multinomial(many, 3000), lambda e: random.multinomial(e, array(many), 3000))
 
 
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 0.0])
+def test_rows_before_one_that_has_no_distribution_are_drawn(bad: float) -> None:
+    import flambeau
+
+    weights = np.random.default_rng(0).random((4, 5)).astype(np.float32)
+    weights[2, slice(None) if bad == 0 else 3] = bad
+    seen = []
+    for lib in (flambeau, torch):
+        lib.manual_seed(5)
+        with pytest.raises(RuntimeError) as info:
+            lib.multinomial(lib.tensor(weights), 3, True)
+        seen.append((str(info.value), lib.rand(2).tolist()))
+    assert seen[0] == seen[1]
+
+
 def test_topk_of_a_row_has_pytorchs_ties() -> None:
     for seed in range(150):
         rng = np.random.default_rng(seed)

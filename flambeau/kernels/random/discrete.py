@@ -197,16 +197,32 @@ def _first_of_few(speeds: np.ndarray, n: int) -> np.ndarray | None:
 
 def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
     """The positions of uniform numbers among the row's cumulative weights."""
-    chosen = np.empty((len(rows), n), np.int64)
-    for i, row in enumerate(widen(rows)):
-        if not (np.isfinite(row) & (row >= 0)).all():
-            first = row[np.argmin(np.isfinite(row) & (row >= 0))]
+    wide = widen(rows)
+    cumulative = np.cumsum(wide, 1, wide.dtype)
+    totals = cumulative[:, -1:]
+    if not (_min(wide, None) >= 0 and _max(wide, None) < np.inf and _min(totals, None) > 0):
+        _refuse_row(engine, wide, totals, n)
+    cumulative /= totals
+    uniforms = unit_doubles(engine, len(wide) * n).reshape(len(wide), n)
+    if uniforms.size * wide.shape[1] <= _FEW:
+        below = cumulative[:, None].astype(np.float64) < uniforms[:, :, None]
+        return np.asarray(np.add.reduce(below, 2, np.int64))
+    pairs = zip(cumulative.astype(np.float64), uniforms, strict=True)
+    return np.stack([edges.searchsorted(row) for edges, row in pairs])
+
+
+def _refuse_row(engine: Engine, wide: np.ndarray, totals: np.ndarray, n: int) -> None:
+    """Draw the numbers of the rows before the first one that has no distribution, and raise.
+
+    Raises:
+        RuntimeError: a weight is negative or not finite, or the sum is not positive (PyTorch's texts).
+    """
+    for row, total in zip(wide, totals, strict=True):
+        fits = np.isfinite(row) & (row >= 0)
+        if not fits.all():
+            first = row[np.argmin(fits)]
             raise RuntimeError("invalid multinomial distribution (encountering probability entry "
                                f"{'< 0' if not first >= 0 else '= infinity or NaN'})")
-        cumulative = np.cumsum(row, dtype=row.dtype)
-        total = cumulative[-1]
         if not total > 0:
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-        cumulative /= total
-        chosen[i] = np.searchsorted(cumulative.astype(np.float64), unit_doubles(engine, n), side="left")
-    return chosen
+        unit_doubles(engine, n)
