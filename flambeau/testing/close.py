@@ -121,12 +121,12 @@ def _first_mismatch(actual: Any, expected: Any, closeness: Closeness, msg: Messa
     try:
         pairs = _pairs(actual, expected, (), closeness)
     except Mismatch as mismatch:
-        return mismatch.error()
+        return mismatch.to_error()
     for pair in pairs:
         try:
             pair.compare()
         except Mismatch as mismatch:
-            return mismatch.error(msg)
+            return mismatch.to_error(msg)
         except Exception as error:
             raise RuntimeError(f"Comparing\n\n{pair.kind}(\n    id={pair.path},\n    actual={pair.actual},\n"
                                f"    expected={pair.expected},\n)\n\n"

@@ -25,7 +25,7 @@ class Mismatch(Exception):
         super().__init__(text)
         self.text, self.path, self.kind = text, path, kind
 
-    def error(self, message: Message = None) -> Exception:
+    def to_error(self, message: Message = None) -> Exception:
         """The exception that the user gets.
 
         Args:
@@ -61,11 +61,11 @@ def _format_message(subject: str, summary: str, differences: list[tuple[str, flo
     return "\n".join(lines)
 
 
-def scalar_message(actual: Any, expected: Any, rtol: float, atol: float) -> str:
-    """The message for two scalars."""
+def scalar_message(actual: Any, expected: Any, rtol: float, atol: float, subject: str = "Scalars") -> str:
+    """The message for two scalars; `subject` says what they are."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
-    return _format_message("Scalars", f"Expected {expected} but got {actual}.",
+    return _format_message(subject, f"Expected {expected} but got {actual}.",
                            [("Absolute difference: {}", difference), ("Relative difference: {}", relative)],
                            (atol, rtol))
 

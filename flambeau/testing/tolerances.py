@@ -27,7 +27,7 @@ def max_tolerances(*value_dtypes: dtype,
     return max(rtol for rtol, _ in pairs), max(atol for _, atol in pairs)
 
 
-def tolerances(rtol: float | None, atol: float | None, value_dtypes: tuple[dtype, dtype],
+def tolerances(rtol: float | None, atol: float | None, value_dtypes: tuple[dtype, ...],
                path: tuple[object, ...]) -> tuple[float, float]:
     """The tolerances that were passed, or those of the dtypes.
 
