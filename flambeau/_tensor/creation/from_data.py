@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -716,6 +717,11 @@ def check_legacy_device(args: tuple[Any, ...], kwargs: dict[str, Any], expected:
         raise RuntimeError(f"legacy constructor expects device type: {expected} but device type: {kind} was passed")
 
 
+#: [what shows handlers a tensor that a legacy constructor made, given its data, or None where it was made of sizes; the
+#: result]; None: there was no handler yet
+shown_to_handlers: list[Callable[[Tensor, Any], Any] | None] = [None]
+
+
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.device = devices.CPU,
                        **kwargs: Any) -> Tensor:
     """The legacy constructors `torch.FloatTensor(...)` and `torch.Tensor(...)`: from sizes, a sequence or a tensor.
@@ -762,7 +768,12 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, like: devices.d
         return make_meta(wrap(array, cls))
     if special[0] and not (args and isinstance(args[0], Tensor)):
         notify_created(array)
-    return wrap(array, cls)
+    made = wrap(array, cls)
+    if shown_to_handlers[0] is None or cls is not Tensor:
+        return made
+    of_sizes = len(args) != 1 or isinstance(args[0], (int, Size))
+    shown: Tensor = shown_to_handlers[0](made, None if of_sizes else args[0])
+    return shown
 
 
 def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:

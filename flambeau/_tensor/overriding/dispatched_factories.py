@@ -6,11 +6,14 @@ import operator
 from collections.abc import Callable
 from typing import Any, cast
 
+from numpy import ndarray
+
 from ...backends.elementless_array import WrapperArray, without_elements
-from ...devices import CPU
+from ...devices import CPU, strided
 from ...devices import device as device_of
 from ...engine.tensor_interface import layer
 from ...shapes import contiguous_strides
+from ..creation.from_data import shown_to_handlers
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import (
@@ -109,6 +112,11 @@ def _stepped(name: str) -> Any:
     return _asking(arguments)
 
 
+def _triangle(name: str) -> Any:
+    return _asking(lambda row, col, offset=0: (
+        f"{name}_indices.default", (row, col) if offset == 0 else (row, col, offset)))
+
+
 def _randint(*args: Any, low: Any = None, high: Any = None, size: Any = None) -> tuple[str, tuple[Any, ...]]:
     given = (*(x for x in (low,) if x is not None), *args, *(x for x in (high, size) if x is not None))
     return ("randint.low" if len(given) == 3 else "randint.default"), (*given[:-1], list(given[-1]))
@@ -137,6 +145,36 @@ def _lifted(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[
         return made
     result = ask(aten_overload("lift_fresh", "default"), [], (made,), {})
     return result.requires_grad_() if made._requires_grad and not result._requires_grad else result
+
+
+def _lifted_data(position: int) -> Any:
+    """`torch.as_tensor` and others: a tensor that is not made of another one is the argument of `lift_fresh`.
+
+    Args:
+        position: of the data among the arguments.
+    """
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(x, Tensor) for x in (*args[position:position + 1], *kwargs.values())):
+            return implementation(*args, **kwargs)
+        if any(type(x) is ndarray for x in args[position:position + 1]):  # implementations call one another
+            with without_handlers():
+                made = implementation(*args, **kwargs)
+            return _lifted(lambda: made, (), {})
+        return _lifted(implementation, args, kwargs)
+
+    return run
+
+
+def _constructed(made: Tensor, data: Any) -> Any:
+    """`torch.Tensor(data)`: the argument of `lift_fresh`, or an alias; `torch.Tensor(2, 3)`: the operator `empty`."""
+    if not _has_handler((data,)):
+        return made
+    if data is None:
+        return ask(aten_overload("empty", "memory_format"), [], (list(made.shape),), {
+            "dtype": made.dtype, "layout": strided, "device": made.device})
+    if isinstance(data, Tensor):
+        return ask(aten_overload("alias", "default"), handling_inputs((data,)), (data,), {})
+    return _lifted(lambda: made, (), {})
 
 
 def _element(convert: Callable[[Any], Any] | None) -> Any:
@@ -257,6 +295,9 @@ below_overrides.update({
     "torch.linspace": _asking(lambda start, end, steps: ("linspace.default", (start, end, steps))),
     "torch.logspace": _asking(lambda start, end, steps, base=10.0: (
         "logspace.default", (start, end, steps) if base == 10.0 else (start, end, steps, base))),
+    "torch.empty_permuted": _asking(lambda size, physical_layout: (
+        "empty_permuted.default", (_numbers(size), list(physical_layout)))),
+    **{f"torch.{name}_indices": _triangle(name) for name in ("tril", "triu")},
     "torch.normal": _normal,
     "torch.randperm": _asking(lambda n: ("randperm.default", (n,))),
     "torch.empty_strided": _asking(lambda size, stride: ("empty_strided.default", (list(size), list(stride)))),
@@ -264,10 +305,15 @@ below_overrides.update({
     **dict.fromkeys(("torch.detach", "torch.Tensor.detach"), _detaching(True)),
     "torch.Tensor.data.__get__": _detaching(False), "torch.Tensor.set_": _set, "torch.Tensor.resize_": _resize,
     **{f"{prefix}.{name}": _compared(name) for prefix in ("torch", "torch.Tensor") for name in ("equal", "allclose")},
-    "torch.tensor": _lifted, "torch.Tensor.item": _element(None), "torch.Tensor.__bool__": _element(bool),
+    "torch.tensor": _lifted, "torch.Tensor.new_tensor": _lifted_data(1),
+    **{f"torch.{name}": _lifted_data(0) for name in ("as_tensor", "asarray", "from_numpy")},
+    "torch.Tensor.item": _element(None), "torch.Tensor.__bool__": _element(bool),
     "torch.Tensor.__float__": _element(float), "torch.Tensor.__int__": _element(int),
     "torch.Tensor.__index__": _element(int), "torch.Tensor.__complex__": _element(complex),
 })
+
+
+shown_to_handlers[0] = _constructed
 
 
 def _addresses(shape: tuple[int, ...], dtype: Any) -> Tensor:
