@@ -283,7 +283,14 @@ def eliminate_panels(panels: np.ndarray) -> np.ndarray | None:
     return None if module is None else module.eliminate_panels(panels)
 
 
+def scalar_function(name: str, x: np.ndarray) -> np.ndarray | None:
+    """A function of the C library over an array (`families.random_words.scalar_function`)."""
+    module = _loaded.get("families.random_words")
+    return None if module is None else module.scalar_function(name, x)
+
+
 accelerated.NORMALS.append(fill_normal)
+accelerated.FUNCTIONS.append(scalar_function)
 accelerated.WORDS.append(random_words)
 accelerated.DRAWS.append(direct_draws)
 

@@ -15,6 +15,8 @@ import numpy as np
 WORDS: list[Callable[[Any, int], np.ndarray | None]] = []
 #: as `boxmuller.box_muller`, in place; whether it was computed
 NORMALS: list[Callable[[np.ndarray], bool]] = []
+#: apply(name, x): a function of the C library applied to an array of float64
+FUNCTIONS: list[Callable[[str, np.ndarray], np.ndarray | None]] = []
 #: draws(bit generator, n): functions that draw from the state of NumPy's MT19937 (`codegen.random.draws.Draws`); n
 #: numbers are to be drawn
 DRAWS: list[Callable[[Any, int], Any]] = []

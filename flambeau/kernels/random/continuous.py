@@ -15,7 +15,7 @@ from .libm import map_scalar, monotone_map
 from .rowsum import row_sums
 
 #: up to so many numbers the C library's function takes less time than the passes of `monotone_map`
-_FEW = 192
+_FEW = 512
 _FULL: frozenset[np.dtype] = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 

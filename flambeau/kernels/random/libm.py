@@ -12,12 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import accelerated
+
 _MARGIN = 2.0**-48  # four times NumPy's documented bound of 4 ulp (2**-50)
 _VECTOR: dict[Callable[[float], float], np.ufunc] = {math.log: np.log, math.log1p: np.log1p, math.tan: np.tan}
 
 
 def map_scalar(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
     """`function`, of the module `math`, applied to every element of `x`, float64."""
+    for kernel in accelerated.FUNCTIONS:
+        result = kernel(function.__name__, x)
+        if result is not None:
+            return result
     try:
         return np.fromiter(map(function, x.tolist()), np.float64, x.size)
     except (ValueError, OverflowError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen.random import mersenne_twister
+from ....codegen.random import mersenne_twister, scalar_functions
 from ....codegen.random.draws import Draws
 
 
@@ -48,4 +48,13 @@ def direct_draws(generator: Any) -> Draws | None:
     return Draws(generator.ctypes.state_address) if _has_known_layout() else None
 
 
-__all__ = ["direct_draws", "draw"]
+def scalar_function(name: str, x: np.ndarray) -> np.ndarray | None:
+    """A function of the C library, by its name, applied to each element of a vector of float64; None: there is none."""
+    compute = scalar_functions.function(name, x.size) if x.dtype.char == "d" and x.size else None
+    if compute is None:
+        return None
+    result: np.ndarray = compute(None, np.array(x, order="C").reshape(-1))
+    return result
+
+
+__all__ = ["direct_draws", "draw", "scalar_function"]
