@@ -10,7 +10,9 @@ from tests.autograd.differential import attempt, same
 
 CALLS = ("floor(x, ", "sgn(x, ", "neg(x, ", "clamp(x, 0, 1, ", "nan_to_num(x, ", "where(x > 0, x, x, ", "amax(x, 0, ",
          "logcumsumexp(x, 0, ", "take(x, torch.tensor([0]), ", "masked_select(x, x > 0, ", "tril(x[None], ",
-         "softmax(x, 0, ", "argmax(x, ", "sin(x, ", "add(x, 1, ")
+         "softmax(x, 0, ", "argmax(x, ", "sin(x, ", "add(x, 1, ", "diag(x, ", "view_copy(x, (3, 1), ",
+         "squeeze_copy(x[None], ", "unfold_copy(x, 0, 2, 1, ", "as_strided_copy(x, (2,), (1,), ",
+         "slice_scatter(x, x[:1], 0, 0, 1, ", "_C._nn.avg_pool2d(x[None, None], 1, ")
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -21,6 +23,33 @@ def test_dtypes_and_shapes_of_out(call):
             out = torch.zeros(shape, dtype=getattr(torch, dtype))
             names = {"torch": torch, "x": torch.tensor([-1.5, 2.0, 3.0], dtype=torch.float64), "o": out}
             did.append((dtype, attempt(lambda: eval(f"torch.{call}out=o).shape", names))))  # noqa: B023
+        return did
+
+    same(program)
+
+
+OF_ONE_DTYPE = ("matmul(x[None], x[:, None], ", "abs(x, ", "tril(x[None], ", "sort(x, ", "max(x, 0, ",
+                "frexp(x, ", "histogram(x, 2, ")
+
+
+@pytest.mark.parametrize("call", OF_ONE_DTYPE)
+def test_devices_and_dtypes_of_out(call):
+    """Where both differ, PyTorch looks at one of them first; of several results the dtype of each counts."""
+    def program(torch):
+        did = []
+        kinds = itertools.product(("float64", "float32", "int64"), repeat=2)
+        for devices, (first, second) in itertools.product((("meta", "cpu"), ("cpu", "meta"), ("cpu", "cpu")), kinds):
+            if call.startswith("histogram") and "meta" in devices:
+                continue  # PyTorch has no kernel
+            x = torch.tensor([-1.5, 2.0, 3.0], dtype=torch.float64).to(devices[0])
+            several = call.startswith(("sort", "max", "frexp", "histogram"))
+            out = torch.zeros(3, dtype=getattr(torch, first), device=devices[1])
+            if several:
+                out = (out, torch.zeros(3, dtype=getattr(torch, second), device=devices[1]))
+            if devices[0] == devices[1] or "float64" not in (first, second)[:1 + several]:
+                names = {"torch": torch, "x": x, "o": out}
+                done = attempt(lambda: (eval(f"torch.{call}out=o)", names), None)[1])  # noqa: B023
+                did.append(str(done))
         return did
 
     same(program)

@@ -15,6 +15,7 @@ from ...backends.compiled import copy
 from ...backends.elementless_array import (
     ElementlessArray,
     MetaArray,
+    elementless_used,
     meta_array,
     plain_dtype,
     reserved_like,
@@ -49,8 +50,13 @@ _OUT_LISTS = {"split_copy": "split_copy_Tensor_out()", "split_with_sizes_copy": 
 COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
 #: operators that resize `out=` before they look at its dtype
 _RESIZED_FIRST = frozenset((
-    "alias_copy", "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy",
-    "slice_copy", "stack", "std", "sum", "t_copy", "transpose_copy", "unsqueeze_copy", "var", "vdot"))
+    "_as_strided_copy", "_squeeze_all_copy", "_squeeze_dim_copy", "_squeeze_dims_copy", "alias_copy", "diag_embed",
+    "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy", "slice_copy",
+    "slice_scatter", "split_with_sizes_copy", "stack", "std", "sum", "t_copy", "transpose_copy", "unbind_copy",
+    "unfold_copy", "unsqueeze_copy", "var", "vdot", "view_copy"))
+
+#: operators that look at the dtype of `out=` before its device
+_DTYPES_FIRST = frozenset(("max", "min"))
 
 
 def check_out(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -126,6 +132,7 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         if op.exact_out.__class__ is tuple:  # both are looked at first
             for number, (f, o) in enumerate(zip(result, out, strict=True)):
                 if isinstance(o, Tensor) and o.dtype is not f.dtype:
+                    _check_same_device(o, f)
                     raise RuntimeError(_unequal_dtypes(op.exact_out, f.dtype, o.dtype, number))
         return [write_out(op, f, o, i) for i, (f, o) in enumerate(zip(result, out, strict=True))]
     if isinstance(out, (list, tuple)) and len(out) == 1:
@@ -140,6 +147,8 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         resize_out(out, result._array.shape)
     if op.exact_out and result._array.dtype != out._array.dtype:
         check_records_nothing(op.name, (result,), (out,), op.differentiable)
+        if elementless_used[0] and op.name not in _DTYPES_FIRST:
+            _check_same_device(out, result)
         raise RuntimeError(_unequal_dtypes(op.exact_out, result.dtype, out.dtype, number))
     is_copied = op.name in _COPIED
     if is_copied and (_COPIED[op.name] or dtypes.can_cast(result.dtype, out.dtype)):
@@ -213,12 +222,22 @@ def write_without_elements(out: Tensor, result: Tensor) -> None:
     Raises:
         RuntimeError: only one is (PyTorch's text).
     """
+    _check_same_device(out, result)
     a, target = result._array, out._array
-    if a.__class__ is not target.__class__:
-        raise RuntimeError(f"Attempting to copy from device {result.device} to device {out.device}, but cross-device "
-                           "copies are not allowed!")
     if target.shape != a.shape:
         out._array = without_elements(reserved_like(a, dtype=plain_dtype(target.dtype), dense=True))
+
+
+def _check_same_device(out: Tensor, result: Tensor) -> None:
+    """Check that an `out=` tensor and the result both have elements, or neither has.
+
+    Raises:
+        RuntimeError: only one has (PyTorch's text).
+    """
+    a, target = result._array, out._array
+    if a.__class__ is not target.__class__ and any(isinstance(x, ElementlessArray) for x in (a, target)):
+        raise RuntimeError(f"Attempting to copy from device {result.device} to device {out.device}, but cross-device "
+                           "copies are not allowed!")
 
 
 def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:

@@ -276,7 +276,7 @@ def _check_ldl_solve(LD: Any, pivots: Any, B: Any) -> None:
 
 
 @op(check=_check_ldl_solve, node="NotImplemented", holomorphic=False,
-    unsupported_dtypes=not_implemented("ldl_solve_kernel_cpu", *NO_LAPACK), expose=("linalg",))
+    unsupported_dtypes=not_implemented("ldl_solve_kernel_cpu", *NO_LAPACK), exact_out=True, expose=("linalg",))
 def linalg_ldl_solve(xp, LD, pivots, B, *, hermitian=False):
     """The solution X of A X = B, with A given by `linalg.ldl_factor`.
 

@@ -157,14 +157,15 @@ for _op in (_fractional_max_pool2d, _fractional_max_pool3d):
 # ----- average pooling ----------------------------------------------------------------------------
 
 
-@linear(node="AvgPool2DBackward0", unsupported_dtypes=not_implemented("avg_pool2d", *_NO_AVERAGE), **_POOL)
+@linear(node="AvgPool2DBackward0", unsupported_dtypes=not_implemented("avg_pool2d", *_NO_AVERAGE), exact_out=True,
+        **_POOL)
 def _avg_pool2d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of planes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 @linear(node="AvgPool3DBackward0", unsupported_dtypes=not_implemented("avg_pool3d_out_frame", *_NO_AVERAGE, "narrow"),
-        **_POOL)
+        exact_out=True, **_POOL)
 def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of volumes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)

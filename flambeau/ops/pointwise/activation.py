@@ -289,6 +289,7 @@ softplus.vjp(input=_softplus_vjp)
 
 
 @elementwise(expose=_F, name="logsigmoid", node="LogSigmoidBackward0",
+             exact_out="expected scalar type {result} but found {out}",
              unsupported_dtypes=not_implemented("log_sigmoid_cpu", *_NOT_REAL_FLOAT))
 def logsigmoid(xp, input):
     """log(sigmoid(x)), without overflow.

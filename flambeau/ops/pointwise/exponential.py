@@ -226,7 +226,9 @@ ldexp.vjp(input=lambda xp, g, out, other: g * xp.exp2(other),  # saves the resul
 
 
 @elementwise(outputs=("mantissa", "exponent"), expose=("torch", "method"), unsupported_dtypes=dict.fromkeys(
-    ("bool", "integer", "complex"), RuntimeError("torch.frexp() only supports floating-point dtypes")))
+    ("bool", "integer", "complex"), RuntimeError("torch.frexp() only supports floating-point dtypes")),
+    exact_out=("torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}",
+               "torch.frexp() expects exponent to have int dtype but got {out_c}"))
 def frexp(xp, input):
     """Mantissas with magnitudes in [0.5, 1), and integer exponents: x = mantissa · 2^exponent.
 

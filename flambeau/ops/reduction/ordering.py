@@ -339,7 +339,10 @@ def histc(xp, input, *, bins=100, min=0, max=0):
 @op(name="histogram", key="_histogram", node="torch::autograd::NotImplemented", outputs=("hist", "bin_edges"),
     expose=(), opmath=False, unsupported_dtypes=dict.fromkeys(
         ("bool", "integer", "complex", "narrow"), lambda input, bins, *_, **__: not_implemented_error(
-            "histogramdd" if bins is None else "histogram_cpu")))
+            "histogramdd" if bins is None else "histogram_cpu")),
+    exact_out=tuple(f"torch.histogram: input tensor and {name} tensor should have the same dtype, but got input "
+                    f"{{result_c}} and {name} {{out_c}}{where}"
+                    for name, where in (("hist", ""), ("bin_edges", " for dimension 0"))))
 def histogram(xp, input, bins=None, weight=None, *, count=None, range=None, density=False):
     """A histogram of counts or sums of weights, and the bins' edges."""
     return xp._histogram(input, bins, weight, count, range, density)

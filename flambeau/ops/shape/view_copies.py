@@ -128,7 +128,7 @@ select_scatter.vjp(
     src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=index_at(input_shape, dim, index)))
 
 
-@op(opmath=False, complex_gradients=False, saved="dim end start step", **VIEW_OPTIONS)
+@op(opmath=False, complex_gradients=False, saved="dim end start step", exact_out=True, **VIEW_OPTIONS)
 def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
     """A copy of `input` with the slice start:end:step of dimension `dim` replaced by `src`.
 
