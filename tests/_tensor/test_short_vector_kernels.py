@@ -118,8 +118,9 @@ TRANSFORMS = {
     "ihfft": torch.fft.ihfft, "irfft": torch.fft.irfft, "irfft, odd": lambda x: torch.fft.irfft(x, 7),
     "fft, longer": lambda x: torch.fft.fft(x, 12), "ortho": lambda x: torch.fft.fft(x, norm="ortho"),
     "forward": lambda x: torch.fft.ifft(x, norm="forward"), "dim": lambda x: torch.fft.fft(x, dim=0),
-    "fft2": torch.fft.fft2, "irfft2": torch.fft.irfft2}
-OF_SIGNALS = ("rfft", "ihfft")
+    "fft2": torch.fft.fft2, "irfft2": torch.fft.irfft2, "ifft2": lambda x: torch.fft.ifft2(x, norm="ortho"),
+    "rfft2": torch.fft.rfft2, "other way": lambda x: torch.fft.fft2(x, dim=(1, 0))}
+OF_SIGNALS = ("rfft", "ihfft", "rfft2")
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.complex64, torch.complex128])
