@@ -107,14 +107,13 @@ _OF_OTHER_BACKENDS = """
 _OF_ATEN = """
     _adaptive_avg_pool2d _adaptive_avg_pool3d _aminmax _assert_scalar _assert_tensor_metadata _batch_norm_impl_index
     _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _conj_copy
-    _conj_physical _convolution _convolution_mode _ctc_loss _embedding_bag _embedding_bag_forward_only
-    _euclidean_dist _functional_assert_async _functional_assert_scalar _functional_sym_constrain_range
-    _functional_sym_constrain_range_for_size _fused_rms_norm _index_put_impl_ _is_all_true _is_any_true _linalg_det
-    _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd _logcumsumexp _make_dep_token _native_batch_norm_legit
-    _native_batch_norm_legit_no_training _neg_view_copy _prelu_kernel _reshape_alias_copy _safe_softmax
-    _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu _stack _to_cpu _trilinear
-    _unique2 _unsafe_index _unsafe_index_put _unsafe_masked_index _unsafe_masked_index_put_accumulate
-    _weight_int8pack_mm _weight_norm_interface
+    _conj_physical _convolution _convolution_mode _embedding_bag _embedding_bag_forward_only
+    _functional_assert_async _functional_assert_scalar _functional_sym_constrain_range
+    _functional_sym_constrain_range_for_size _fused_rms_norm _index_put_impl_ _is_all_true _is_any_true
+    _logcumsumexp _make_dep_token _native_batch_norm_legit _native_batch_norm_legit_no_training _neg_view_copy
+    _prelu_kernel _reshape_alias_copy _safe_softmax _scaled_dot_product_attention_math
+    _scaled_dot_product_flash_attention_for_cpu _stack _to_cpu _unsafe_index _unsafe_index_put _unsafe_masked_index
+    _unsafe_masked_index_put_accumulate _weight_int8pack_mm
 """.split()  # noqa: SIM905
 
 #: public name -> the module that defines it, imported on first access

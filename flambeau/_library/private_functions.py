@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
+from .._tensor.return_types import _FIELDS, named
 from ..ops import aten
 from ..ops.overloads import OpOverloadPacket
 
 
 def _function(name: str, operator: OpOverloadPacket) -> Callable[..., Any]:
-    """The function of an operator: its first arguments that must be tensors are checked."""
+    """The function of an operator: its first arguments must be tensors, and results with names are named tuples."""
     schema = getattr(operator, operator.overloads()[0])._schema
+    fields = _FIELDS.get(name)
     tensors = []
     for argument in schema.arguments:
         if str(argument.type) != "Tensor":
@@ -26,7 +28,8 @@ def _function(name: str, operator: OpOverloadPacket) -> Callable[..., Any]:
                                 f"not {type(value).__name__}")
         if "input" in kwargs and "input" in tensors:
             kwargs["self"] = kwargs.pop("input")
-        return operator(*args, **kwargs)
+        result = operator(*args, **kwargs)
+        return result if fields is None else named(name, fields)(result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`torch.ops.aten.{name}`."

@@ -43,7 +43,8 @@ _made: dict[str, type] = {}
 _FIELDS = {"qr": ("Q", "R"), "svd": ("U", "S", "V"), "linalg_lu_factor": ("LU", "pivots"),
            "linalg_ldl_factor": ("LD", "pivots"), "_lu_with_info": ("LU", "pivots", "info"),
            "triangular_solve": ("solution", "cloned_coefficient"), "slogdet": ("sign", "logabsdet"),
-           "histogramdd": ("hist", "bin_edges")}
+           "histogramdd": ("hist", "bin_edges"),
+           "_scaled_dot_product_flash_attention_for_cpu": ("output", "logsumexp")}
 
 #: PyTorch's types of which it has another one for calls with `out=`, "max" and "max_out"
 _WITH_OUT = """

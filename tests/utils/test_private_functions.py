@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import flambeau
@@ -26,7 +27,7 @@ CALLS = {
     "unsafe_index": lambda m, x: m._unsafe_index(x, [m.tensor([0, 1])]), "stack": lambda m, x: m._stack([x, x], 1),
     "convolution": lambda m, x: m._convolution(x[None], x[:2, None, :2], None, [1], [0], [1], False, [0], 2, False,
                                                False, True, True),
-    "det": lambda m, x: m._linalg_det(x[:, :2])[0],
+    
     "is_all_true": lambda m, x: m._is_all_true(x > 0), "to_dtype": lambda m, x: m._cast_Int(x),
     "no tensor": lambda m, x: m._adaptive_avg_pool2d(1, [1, 1]),
     "sizes": lambda m, x: m._assert_tensor_metadata(x, [2, 4]), "dtype": lambda m, x: m._assert_tensor_metadata(
@@ -53,3 +54,23 @@ def test_results(call):
         return [None if each is None else (str(each.dtype).rpartition(".")[2], each.tolist()) for each in parts]
 
     assert outcome(flambeau) == outcome(torch)
+
+
+#: functions of several results
+SEVERAL = {
+    "_scaled_dot_product_flash_attention_for_cpu": lambda f, x: f(x, x, x),
+    "_scaled_dot_product_attention_math": lambda f, x: f(x, x, x),
+    "_native_batch_norm_legit": lambda f, x: f(x, None, None, True, 0.1, 1e-5),
+    "_fused_rms_norm": lambda f, x: f(x, [8], None, 1e-5),
+    "_aminmax": lambda f, x: f(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SEVERAL)
+def test_functions_of_several_results(name):
+    found, expected = (SEVERAL[name](getattr(module, name), module.linspace(-1, 2, 64).reshape(1, 2, 4, 8))
+                       for module in (flambeau, torch))
+    assert type(found).__name__ == type(expected).__name__
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
