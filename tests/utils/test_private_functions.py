@@ -27,7 +27,6 @@ CALLS = {
     "unsafe_index": lambda m, x: m._unsafe_index(x, [m.tensor([0, 1])]), "stack": lambda m, x: m._stack([x, x], 1),
     "convolution": lambda m, x: m._convolution(x[None], x[:2, None, :2], None, [1], [0], [1], False, [0], 2, False,
                                                False, True, True),
-    
     "is_all_true": lambda m, x: m._is_all_true(x > 0), "to_dtype": lambda m, x: m._cast_Int(x),
     "no tensor": lambda m, x: m._adaptive_avg_pool2d(1, [1, 1]),
     "sizes": lambda m, x: m._assert_tensor_metadata(x, [2, 4]), "dtype": lambda m, x: m._assert_tensor_metadata(
