@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class GradientEdge(NamedTuple):
 def _as_sequence(value: Any) -> tuple[Any, ...]:
     if isinstance(value, (layer.tensor_class, GradientEdge)) or _overrides(value):
         return (value,)
-    return tuple(value)
+    return tuple(value.values() if type(value) is dict else value)
 
 
 def _overrides(value: Any) -> bool:
@@ -217,7 +217,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
     Args:
         outputs: the roots.
-        inputs: tensors of the graph, leaves or not.
+        inputs: tensors of the graph, leaves or not, or a dictionary of them.
         grad_outputs: a cotangent for each output; None for a scalar.
         retain_graph: keep the saved tensors for another pass. Default: `create_graph`.
         create_graph: record the computation of the gradients.
@@ -227,10 +227,11 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         materialize_grads: zeros instead of None for unused inputs.
 
     Returns:
-        One gradient per input.
+        One gradient per input; of a dictionary of inputs a dictionary.
 
     Raises:
         RuntimeError: an input is not in the graph; a root is not a scalar and has no cotangent; the graph was freed.
+        TypeError: inputs are in another mapping than a dictionary.
 
     >>> import flambeau as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -246,6 +247,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
                       "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
                       stacklevel=2)
+    if not isinstance(inputs, (layer.tensor_class, tuple, list)) and isinstance(inputs, Mapping):
+        if type(inputs) is not dict:
+            raise TypeError(f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping "
+                            "types are not supported.")
+        return dict(zip(inputs, grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph,
+                                     only_inputs, allow_unused, is_grads_batched, materialize_grads), strict=True))
     for x in (outputs, inputs):
         if _overrides(x) and layer.note_foreign(type(x)):  # from now on handlers are asked
             return grad(outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
@@ -271,7 +278,12 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
     roots, seeds = _roots(outputs, cotangents)
     targets = []
     for x in inputs:
-        if not isinstance(x, GradientEdge) and not x._requires_grad:
+        try:
+            is_wanted = isinstance(x, GradientEdge) or x._requires_grad
+        except AttributeError:
+            raise RuntimeError("all inputs have to be Tensors or GradientEdges, but got "
+                               f"{type(x).__name__}") from None
+        if not is_wanted:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
     tensors = create or (bool(special[0]) and (
