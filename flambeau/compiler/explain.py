@@ -17,16 +17,10 @@ from ..modes import special
 from ..trees import tree_flatten
 from .api import compile
 from .execution.cache_entry import CacheEntry
-from .execution.compiled_function import (
-    MAX_TRACES,
-    MAX_UNSTABLE_SIGNATURES,
-    CompiledFunction,
-    RecordedCall,
-    num_traces,
-    recorded_calls,
-)
+from .execution.compiled_function import MAX_UNSTABLE_SIGNATURES, CompiledFunction, RecordedCall, recorded_calls
 from .execution.provenance import backward_provenance, backward_result_uses, program_provenance, result_uses
 from .execution.signatures import is_static_argument
+from .execution.traced_calls import num_traces
 from .guard_descriptions import advice, guards_of
 from .guards.object_kinds import is_traversable
 from .repeated_calls import RepeatedCalls
@@ -34,7 +28,7 @@ from .stance import policy
 from .state.with_state import WithState
 from .tracing.provenance import Provenance, place_of
 from .tracing.provenance_tracer import ProvenanceTracer
-from .tracing.trace import Trace
+from .tracing.trace import MAX_TRACES, Trace
 from .tracing.trace_comparison import difference
 
 #: calls until a function that is split is traced no more

@@ -11,7 +11,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.compiler.execution import compiled_function
+from flambeau.compiler.execution import other_sizes
 from flambeau.fx.experimental import symbolic_shapes
 
 from .eager_comparison import compiled_of, counted_captures, same
@@ -334,7 +334,7 @@ def test_sizes_that_never_come_again_run_eagerly():
 
 
 def test_programs_of_templates_keep_bounded_memory(monkeypatch):
-    monkeypatch.setattr(compiled_function, "MAX_ARENAS", 1 << 16)
+    monkeypatch.setattr(other_sizes, "MAX_ARENAS", 1 << 16)
     g = torch.compile(lambda x: (x.exp() @ x.t().sin()).softmax(0))
     for n in (32, 32, 32, *range(40, 60)):
         g(numbers(n, 64))
