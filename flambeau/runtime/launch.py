@@ -229,11 +229,8 @@ def library() -> compilation.Library:
     return compilation.load(f"launch {POINTERS} {STEP_WORDS} {FIRST}", ("run",), _generate, "few")
 
 
-def plan_array(words: Sequence[compilation.Word] | np.ndarray) -> ctypes.Array[ctypes.c_int64]:
-    """A plan as an array of int64, its symbols resolved; over the memory of an array of numbers."""
-    if isinstance(words, np.ndarray):
-        memory: Any = words
-        return (ctypes.c_int64 * len(words)).from_buffer(memory)
+def plan_array(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64]:
+    """A plan as an array of int64, its symbols resolved."""
     return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else resolve(x) for x in words])
 
 

@@ -227,7 +227,7 @@ class Plan:
         self.enter: Any = None
         self.divided = any(each.chunks > 1 for each in launches)
         self._references: list[Any] = []
-        self._plans: list[Any] = []
+        self._plans: list[int] = []  # addresses
         if not launches:
             return
         doubles = sum(1 << i for i, dtype in enumerate(scalars) if dtype == _DOUBLE)
@@ -235,16 +235,21 @@ class Plan:
         words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(scalars), doubles,
                  *entry_points.block_fields()]
         for each in launches:
-            plan = launch.plan_array(each.words)
-            self._references.append(each.library)
-            self._plans.append(plan)
-            words += [launch.resolve(each.body), each.chunks, ctypes.addressof(plan), launch.resolve(each.then)]
+            plan: Any = each.words  # an array, or words that become one
+            if plan.__class__ is ndarray:
+                address = plan.ctypes.data
+            else:
+                plan = launch.plan_array(plan)
+                address = ctypes.addressof(plan)
+            self._references += (each.library, plan)
+            self._plans.append(address)
+            words += [launch.resolve(each.body), each.chunks, address, launch.resolve(each.then)]
         self.enter = _entry_point_maker()(np.array(words, np.int64))
 
     def address_of(self, number: int, word: int) -> int:
         """The address of a word of a launch's plan, or of the number of its chunks: -1."""
         if word >= 0:
-            return ctypes.addressof(self._plans[number]) + 8 * word
+            return self._plans[number] + 8 * word
         block: ndarray = self.enter.__self__
         return block.ctypes.data + 8 * (_HEAD + _EACH * number + 1)
 

@@ -70,19 +70,19 @@ class PlanFamily:
         return found
 
 
-def _table(words: Sequence[Any], count: int) -> tuple[ndarray, list[int], ndarray]:
+def _table(words: Sequence[Any], count: int) -> tuple[ndarray, ndarray, ndarray]:
     """Words as an array, the places of those that depend on the extent, and their values by extent."""
     places = [i for i, word in enumerate(words) if is_symbolic(word)]
     fixed = np.array([0 if is_symbolic(word) else launching.resolve(word) for word in words], np.int64)
     table = np.empty((count, len(places)), np.int64)
     for k, i in enumerate(places):
         table[:, k] = words[i].values
-    return fixed, places, table
+    return fixed, np.array(places, np.intp), table
 
 
-def _at(table: tuple[ndarray, list[int], ndarray], at: int) -> int:
+def _at(table: tuple[ndarray, ndarray, ndarray], at: int) -> int:
     words, places, values = table
-    return int(values[at, 0] if places else words[0])
+    return int(values[at, 0] if places.size else words[0])
 
 
 class _Pattern:

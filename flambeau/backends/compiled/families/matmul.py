@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .... import codegen
 from ....errstate import run_quietly
+
+if TYPE_CHECKING:
+    from ....runtime.launch import Launch, Spec
 
 ndarray = np.ndarray
 _dot, _matmul, _add, _empty = np.dot, np.matmul, np.add, np.empty
@@ -74,10 +77,18 @@ class MatmulKernels:
     """The cached decisions, and the limits that decide new ones."""
 
     def __init__(self) -> None:
-        from ..blas_crossover import Crossovers
+        from ....codegen.matmul import matmul
+        from ....runtime.launch import Spec
+        from .. import blas_crossover
+        from ..launching import Plan
+        from ..plan_families import FAMILIES_OF_PLANS
+        from .tiny_matmuls import TinyMatmul, is_tiny
 
         self.dispatches: dict[Any, MatmulDispatch] = {}
-        self.crossovers = Crossovers(self._by_kernel, _matmul)
+        self.crossovers = blas_crossover.Crossovers(self._by_kernel, _matmul)
+        # modules that are imported with the first product by a kernel
+        self._kind, self._is_tiny, self._tiny = blas_crossover.matmul_kind, is_tiny, TinyMatmul
+        self._launches, self._spec, self._plan_of, self._families = matmul.launches, Spec, Plan, FAMILIES_OF_PLANS
 
     def choose(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray,
                epilogue: Epilogue | None = None) -> MatmulDispatch:
@@ -87,18 +98,15 @@ class MatmulKernels:
             extras: arrays that the epilogue reads.
             epilogue: computes the result from the matmul and the extras; None: their sum.
         """
-        from ..blas_crossover import matmul_kind
-        from .tiny_matmuls import TinyMatmul, is_tiny
-
         batch = () if x.ndim == y.ndim == 2 else np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         shape = (*batch, x.shape[-2], y.shape[-1])
         work = x.shape[-1]
         for extent in shape:
             work *= extent
-        kind = matmul_kind(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
+        kind = self._kind(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
         plan: Any = None
-        if len(shape) > 2 and is_tiny(shape, x.shape[-1]) and not extras:
-            plan = TinyMatmul(shape, x, y)
+        if len(shape) > 2 and self._is_tiny(shape, x.shape[-1]) and not extras:
+            plan = self._tiny(shape, x, y)
         elif work > self.crossovers.limits[x.dtype, kind] and (len(shape) == 2 or shape[-2:] != (1, 1) or extras):
             # BLAS computes batches of dot products at ten times the kernel's speed
             plan = self._plan(shape, x, y, extras, epilogue)
@@ -113,21 +121,15 @@ class MatmulKernels:
         self.crossovers.measure(dispatch.dtype, dispatch.kind)
         self.dispatches.clear()
 
-    @staticmethod
-    def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
+    def _plan(self, shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
               epilogue: Epilogue | None = None) -> Any:
-        from ....codegen.matmul import matmul
-        from ....runtime.launch import Launch, Spec
-        from ..launching import Plan
-        from ..plan_families import FAMILIES_OF_PLANS
-
         nodes = _expressions(x.dtype, len(extras), epilogue) if extras else None
 
         def make(specs: Sequence[Spec]) -> Sequence[Launch]:
-            return matmul.launches(specs[:1], specs[1], specs[2], specs[3:], nodes)
+            return self._launches(specs[:1], specs[1], specs[2], specs[3:], nodes)
 
-        specs = [Spec.dense(shape, x.dtype), *map(Spec.of, (x, y, *extras))]
-        return Plan([(shape, x.dtype, None)], FAMILIES_OF_PLANS.launches(("matmul", nodes), specs, make, 1))
+        specs = [self._spec.dense(shape, x.dtype), *map(self._spec.of, (x, y, *extras))]
+        return self._plan_of([(shape, x.dtype, None)], self._families.launches(("matmul", nodes), specs, make, 1))
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
         """x @ y by a kernel, regardless of the limits."""
