@@ -13,7 +13,7 @@ from flambeau import config
 OWN_MODULES = {"accelerators", "c10d", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
                "functions", "functorch", "ir", "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches",
                "trees", "version", "viz", "warning_location", "alias", "cli", "demo", "errors", "errstate",
-               "interop", "lazy_modules", "variable_functions"}
+               "interop", "lazy_modules", "module_finder", "variable_functions"}
 IMPORTED = {"Any", "annotations"}
 
 

@@ -1,4 +1,4 @@
-"""Constructors of tensors from data and sizes: the operators that a mode sees, and their results under fake tensors."""
+"""Constructors of tensors, and draws: the operators that a mode sees, and their results under fake tensors."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ CALLS = {
     "asarray of an array": lambda m, x: m.asarray(np.ones(3)), "tril_indices": lambda m, x: m.tril_indices(3, 3),
     "triu_indices": lambda m, x: m.triu_indices(3, 2, 1),
     "empty_permuted": lambda m, x: m.empty_permuted((2, 3), (1, 0)),
+    "bernoulli": lambda m, x: m.bernoulli(x), "bernoulli, p": lambda m, x: x.bernoulli(0.5),
+    "multinomial": lambda m, x: x.multinomial(2), "poisson": lambda m, x: m.poisson(x),
     "Parameter": lambda m, x: m.nn.Parameter(m.Tensor(2)),
 }
 

@@ -138,6 +138,18 @@ def _normal(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[
     return result.requires_grad_() if requires_grad else result
 
 
+def _drawn(name: str) -> Any:
+    """A draw whose parameters are a tensor's elements: an operator."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = {key: value for key, value in kwargs.items() if value is not None}
+        if not args or "out" in given or not _has_handler(args):
+            return implementation(*args, **kwargs)
+        overload = "p" if name == "bernoulli" and (len(args) > 1 or "p" in given) else "default"
+        return ask(aten_overload(name, overload), handling_inputs(args), args, given)
+
+    return run
+
+
 def _lifted(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`torch.tensor`: the new tensor is the argument of `lift_fresh`."""
     made = implementation(*args, **kwargs)
@@ -299,6 +311,8 @@ below_overrides.update({
         "empty_permuted.default", (_numbers(size), list(physical_layout)))),
     **{f"torch.{name}_indices": _triangle(name) for name in ("tril", "triu")},
     "torch.normal": _normal,
+    "torch.poisson": _drawn("poisson"), **{f"{prefix}.{name}": _drawn(name) for prefix in ("torch", "torch.Tensor")
+                                           for name in ("bernoulli", "multinomial")},
     "torch.randperm": _asking(lambda n: ("randperm.default", (n,))),
     "torch.empty_strided": _asking(lambda size, stride: ("empty_strided.default", (list(size), list(stride)))),
     "torch.scalar_tensor": _asking(lambda s: ("scalar_tensor.default", (s,))),
