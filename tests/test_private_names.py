@@ -75,3 +75,10 @@ def test_importing_tables_of_decompositions_fills_none_of_them():
               "assert len(d.decomposition_table) > 400\n"
               "assert d.global_decomposition_table['post_autograd'] is d.decomposition_table")
     subprocess.run([sys.executable, "-c", source], check=True)
+
+
+@pytest.mark.parametrize("name", ["LazyString", "getArtifactLogger", "set_logs", "trace_structured", "warning_once"])
+def test_names_of_logging_are_in_its_private_module_too(name):
+    ours, theirs = both(f"_logging._internal.{name}")
+    assert ours is getattr(flambeau._logging, name)
+    assert callable(theirs)
