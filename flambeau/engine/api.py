@@ -251,8 +251,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if type(inputs) is not dict:
             raise TypeError(f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping "
                             "types are not supported.")
-        return dict(zip(inputs, grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph,
-                                     only_inputs, allow_unused, is_grads_batched, materialize_grads), strict=True))
+        found = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+                     allow_unused, is_grads_batched, materialize_grads)
+        return dict(zip(inputs, found, strict=True))  # type: ignore[return-value]  # for dictionaries alone
     for x in (outputs, inputs):
         if _overrides(x) and layer.note_foreign(type(x)):  # from now on handlers are asked
             return grad(outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
