@@ -85,3 +85,25 @@ def test_statement(name):
         return names.get("x")
 
     same(program)
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_"])
+def test_a_default_that_is_named_hides_no_operand(name):
+    """The error is that of the shapes or dtypes, not that of an operand that is missing."""
+    def program(torch):
+        targets = (torch.tensor(1), torch.tensor(True), torch.ones(2))
+        return [attempt(lambda: getattr(x, name)(torch.ones(3, 3, dtype=torch.float64), alpha=1))  # noqa: B023
+                for x in targets]
+
+    same(program)
+
+
+@pytest.mark.parametrize("call", ["cumsum(x, 0, out={})", "cumprod(x, 0, out={})", "ones(2, out={})",
+                                  "zeros(2, out={})", "square_({})", "relu_({})"])
+def test_what_is_no_tensor_is_refused(call):
+    def program(torch):
+        names = {"torch": torch, "x": torch.ones(3)}
+        return [attempt(lambda: eval(f"torch.{call.format(other)}", names))  # noqa: B023
+                for other in ("[1]", "range(2)", "5", "x.numpy()")]
+
+    same(program)

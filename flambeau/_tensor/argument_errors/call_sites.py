@@ -56,6 +56,10 @@ class CallSite:
         possible = (kept, kept + 1) if self.space == _METHOD else (kept,)  # `Tensor.sum(x)` has the tensor, too
         if kept < 0 or named.keys() != set(self.by_name) or self.by_position not in possible:
             return list(args), kwargs
+        if self.by_position != kept:  # `x.add_(y, alpha=1)`, looks like `Tensor.add_(x, alpha=y)`
+            values = {**(self.frame.f_locals.get("kwargs") or {}), **self.frame.f_locals}
+            if any(name in values and values[name] is not named[name] for name in moved):
+                return list(args), kwargs
         return list(args[:kept]), {name: named[name] for name in self.by_name}
 
     def arguments(self) -> tuple[list[Any], dict[str, Any]] | None:

@@ -127,6 +127,8 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
     shape = parse_sizes(size, name, out)
     if dtype is not None and dtype.__class__ is not dtype_type:
         dtype = dtypes.of_argument(dtype, name)
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type_name(out)}")
     if out is not None and fill.__class__ is complex and not out.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {dtypes.C_NAMES[out.dtype.name]} without overflow")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())

@@ -12,6 +12,7 @@ from ...ops.pointwise.arithmetic import no_bool_operand
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused_write
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.out_tensors import write_out
@@ -414,6 +415,8 @@ def square(input: Tensor, *, out: Any = None) -> Tensor:
 
 def _square_in_place(self: Tensor) -> Tensor:
     """`square`, in place."""
+    if not isinstance(self, Tensor):  # a number would be one of `pow_`
+        raise TypeError(f"square_(): argument 'input' (position 1) must be Tensor, not {type_name(self)}")
     return _pow_in_place(self, 2)
 
 

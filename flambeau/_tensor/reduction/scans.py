@@ -8,6 +8,7 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ..argument_errors.guards import raise_refusal, refused
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.out_tensors import resize_out, write_out
 from ..fastpath.repeated_calls import launched
 from ..fastpath.unary_with_parameters import positional_parameters
@@ -35,6 +36,8 @@ def _scan(name: str, converts_before: bool) -> Any:
                 raise refused(name, (input, dim), (), {"dtype": dtype, "out": out}) or error from None
         if not isinstance(input, Tensor):
             raise_refusal(refused(name, (input, dim), (), {"dtype": dtype, "out": out}))
+        if out is not None and not isinstance(out, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type_name(out)}")
         if dtype is None and out is not None and not converts_before:
             dtype = out.dtype
         given = input
