@@ -32,8 +32,8 @@ class OutDtypeOperator(HigherOrderOperator):
     >>> import flambeau as torch
     >>> from flambeau._higher_order_ops.out_dtype import out_dtype
     >>> x = torch.full((1, 1), 100, dtype=torch.int8)
-    >>> out_dtype(torch.ops.aten.mm.default, torch.int32, x, x)
-    tensor([[10000]], dtype=torch.int32)
+    >>> out_dtype(torch.ops.aten.mm.default, torch.int32, x, x).item()
+    10000
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class GradientEdge(NamedTuple):
 def _as_sequence(value: Any) -> tuple[Any, ...]:
     if isinstance(value, (layer.tensor_class, GradientEdge)) or _overrides(value):
         return (value,)
-    return tuple(value.values() if type(value) is dict else value)
+    return tuple(value)
 
 
 def _overrides(value: Any) -> bool:
@@ -169,7 +169,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                                "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     if inputs is not None:
-        inputs = _as_sequence(inputs)
+        inputs = _as_sequence(inputs.values() if type(inputs) is dict else inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     tensors = _as_sequence(tensors)

@@ -139,10 +139,13 @@ def _normal(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[
 
 
 def _drawn(name: str) -> Any:
-    """A draw whose parameters are a tensor's elements: an operator."""
+    """A draw whose parameters are a tensor's elements: an operator.
+
+    Without a mode tensors with handlers are given the declared operator, with the numbers drawn.
+    """
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = {key: value for key, value in kwargs.items() if value is not None}
-        if not args or "out" in given or not _has_handler(args):
+        if not args or "out" in given or no_dispatch.get() or not dispatch_modes.get():
             return implementation(*args, **kwargs)
         overload = "p" if name == "bernoulli" and (len(args) > 1 or "p" in given) else "default"
         return ask(aten_overload(name, overload), handling_inputs(args), args, given)

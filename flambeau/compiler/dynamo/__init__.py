@@ -30,6 +30,15 @@ from .backends.registry import list_backends, lookup_backend, register_backend
 from .eval_frame import is_dynamo_supported
 
 _LIMITS = ("recompile_limit", "cache_size_limit")
+#: modules of this package that are imported when they are first read
+_LAZY = frozenset(("_trace_wrapped_higher_order_op", "decorators", "external_utils"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 
 def _on_change(name: str, value: Any) -> None:
