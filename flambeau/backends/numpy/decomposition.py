@@ -28,7 +28,7 @@ def _fallen(result: Any) -> Any:
 
 
 def _inv(a: Any) -> tuple[Any, Any]:
-    return _solutions(lapack.inv, (a,), np.eye(a.shape[-1], dtype=a.dtype), True)
+    return _solutions(lapack.inv, (a,), None, True)
 
 
 def _solutions(function: Any, operands: tuple[Any, ...], b: Any, left: bool) -> tuple[Any, Any]:
@@ -39,13 +39,16 @@ def _solutions(function: Any, operands: tuple[Any, ...], b: Any, left: bool) -> 
     Args:
         function: one of `kernels.lapack`.
         operands: its arguments, the matrices A first.
+        b: the right-hand sides; None for the identity.
         left: whether the operator's matrices are A; otherwise they are Aᵀ, whose LU factors PyTorch uses.
     """
     found = _column_major(lapack.each_or_nan(function, *operands))
     n, k = found.shape[-2:]
     lead = found.shape[:-2]
     info = np.zeros(lead, np.int32)
-    if found.size and np.isnan(found).any():
+    total = np.add.reduce(found, None)  # NaN if one is
+    if total != total and np.isnan(found).any():
+        b = np.eye(n, dtype=found.dtype) if b is None else b
         rows = [np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (operands[0], b)]
         flat = found.reshape(-1, n, k)
         at = _fallen(flat)
