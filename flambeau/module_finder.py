@@ -32,7 +32,7 @@ class BytecodeLoader(SourceFileLoader):
     """
 
     def __init__(self, name: str, path: str, bytecode: str, status: os.stat_result) -> None:
-        self.name, self.path = name, path
+        super().__init__(name, path)
         self._bytecode = bytecode
         self._stamp = (int(status.st_mtime) & 0xFFFFFFFF).to_bytes(4, "little") + (
             status.st_size & 0xFFFFFFFF).to_bytes(4, "little")

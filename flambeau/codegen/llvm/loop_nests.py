@@ -169,6 +169,19 @@ def loop(builder: ir.IRBuilder, start: Any, stop: Any, step: int | Any = 1) -> I
     builder.position_at_end(after)
 
 
+@contextmanager
+def while_loop(builder: ir.IRBuilder, condition: Callable[[], Any]) -> Iterator[None]:
+    """Emit a loop that goes on while the value that `condition` emits is true."""
+    head, body, after = (builder.append_basic_block(name) for name in ("while", "body", "after"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    builder.cbranch(condition(), body, after)
+    builder.position_at_end(body)
+    yield
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
 def larger(builder: ir.IRBuilder, x: Any, y: Any) -> Any:
     """The larger of two integers."""
     return builder.select(builder.icmp_signed(">", x, y), x, y)

@@ -22,7 +22,7 @@ from ...runtime import compilation
 from ...runtime.launch import Launch, Spec
 from .. import iteration_space
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I64, POINTER, at, i64, local, loop, smaller, word
+from ..llvm.loop_nests import I64, POINTER, at, i64, local, loop, smaller, while_loop, word
 from ..llvm.lowering import memory_type
 from .merge_sort import DTYPES
 
@@ -71,24 +71,18 @@ def _generate(dtype: np.dtype, right: bool) -> str:
         sequence = at(b, sequences, b.mul(b.sdiv(i, of_row), stride))
         b.store(i64(0), low)
         b.store(n, high)
-        search, narrow, done = (b.append_basic_block(name) for name in ("search", "narrow", "found"))
-        b.branch(search)
-        b.position_at_end(search)
-        bottom, top = b.load(low, typ=I64), b.load(high, typ=I64)
-        b.cbranch(b.icmp_signed("<", bottom, top), narrow, done)
-        b.position_at_end(narrow)
-        middle = b.lshr(b.add(bottom, top), i64(1))
-        probe = b.load(at(b, sequence, b.mul(middle, size)), typ=kind, align=1)
-        compare = ">" if right else ">="
-        if dtype.kind == "f":
-            reaches = b.fcmp_ordered(compare, probe, value)
-        else:
-            reaches = (b.icmp_signed if dtype.kind == "i" else b.icmp_unsigned)(compare, probe, value)
-        b.store(b.select(reaches, bottom, b.add(middle, i64(1))), low)
-        b.store(b.select(reaches, middle, top), high)
-        b.branch(search)
-        b.position_at_end(done)
-        b.store(bottom, b.gep(places, [i], source_etype=I64))
+        with while_loop(b, lambda: b.icmp_signed("<", b.load(low, typ=I64), b.load(high, typ=I64))):
+            bottom, top = b.load(low, typ=I64), b.load(high, typ=I64)
+            middle = b.lshr(b.add(bottom, top), i64(1))
+            probe = b.load(at(b, sequence, b.mul(middle, size)), typ=kind, align=1)
+            compare = ">" if right else ">="
+            if dtype.kind == "f":
+                reaches = b.fcmp_ordered(compare, probe, value)
+            else:
+                reaches = (b.icmp_signed if dtype.kind == "i" else b.icmp_unsigned)(compare, probe, value)
+            b.store(b.select(reaches, bottom, b.add(middle, i64(1))), low)
+            b.store(b.select(reaches, middle, top), high)
+        b.store(b.load(low, typ=I64), b.gep(places, [i], source_etype=I64))
     b.ret_void()
     return str(module)
 

@@ -6,8 +6,7 @@ Elements are compared as integer keys: NaN above all numbers, both zeros equal, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from ...runtime import entry_points
 from ..llvm import kernel_entry
 from ..llvm.array_function import ArrayFunction
 from ..llvm.kernel_entry import FunctionPointer
-from ..llvm.loop_nests import I64, POINTER, i64, local, loop, word
+from ..llvm.loop_nests import I64, POINTER, i64, local, loop, while_loop, word
 from . import introsort
 
 #: the bits of infinity, by the element's character: "g" is bfloat16
@@ -34,19 +33,6 @@ _DEEPEST = 130
 #: may be left, the addresses of introsort's two functions
 _ROWS, _LENGTH, _CHOSEN, _SORTS, _CAPACITY, _PARTITION, _INSERT, _WORDS = range(8)
 _VOID = ir.VoidType()
-
-
-@contextmanager
-def _while(b: ir.IRBuilder, condition: Callable[[], Any]) -> Iterator[None]:
-    """A loop that goes on while the value that `condition` emits is true."""
-    head, body, end = (b.append_basic_block(name) for name in ("while", "body", "end"))
-    b.branch(head)
-    b.position_at_end(head)
-    b.cbranch(condition(), body, end)
-    b.position_at_end(body)
-    yield
-    b.branch(head)
-    b.position_at_end(end)
 
 
 class _Emitter:
@@ -109,7 +95,7 @@ class _Emitter:
             self._move(keys, places, source, self._read(hole))
             b.store(source, hole)
 
-        with _while(b, lambda: b.icmp_signed("<", self._read(child), half)):
+        with while_loop(b, lambda: b.icmp_signed("<", self._read(child), half)):
             right = b.shl(b.add(self._read(child), i64(1)), i64(1))
             left = b.sub(right, i64(1))
             fill(b.select(b.icmp_signed("<", word(b, keys, right), word(b, keys, left)), left, right))
@@ -123,7 +109,7 @@ class _Emitter:
             above = b.select(b.icmp_signed(">", at, top), b.ashr(b.sub(at, i64(1)), i64(1)), top)
             return b.and_(b.icmp_signed(">", at, top), b.icmp_signed("<", word(b, keys, above), key))
 
-        with _while(b, rises):
+        with while_loop(b, rises):
             parent = b.ashr(b.sub(self._read(hole), i64(1)), i64(1))
             self._move(keys, places, parent, self._read(hole))
             b.store(parent, hole)
@@ -132,7 +118,7 @@ class _Emitter:
     def heapify(self, keys: Any, places: Any, count: Any) -> None:
         b = self.b
         parent = self._variable(b.ashr(b.sub(count, i64(2)), i64(1)))
-        with _while(b, lambda: b.icmp_signed(">=", self._read(parent), i64(0))):
+        with while_loop(b, lambda: b.icmp_signed(">=", self._read(parent), i64(0))):
             at = self._read(parent)
             b.call(self.sift, [keys, places, at, count, word(b, keys, at), word(b, places, at)])
             b.store(b.sub(at, i64(1)), parent)
@@ -151,7 +137,7 @@ class _Emitter:
     def _emit_sort_heap(self, keys: Any, places: Any, count: Any) -> None:
         b = self.b
         end = self._variable(b.sub(count, i64(1)))
-        with _while(b, lambda: b.icmp_signed(">", self._read(end), i64(0))):
+        with while_loop(b, lambda: b.icmp_signed(">", self._read(end), i64(0))):
             at = self._read(end)
             key, place = word(b, keys, at), word(b, places, at)
             self._move(keys, places, i64(0), at)
@@ -172,13 +158,13 @@ class _Emitter:
         i, j = self._variable(low), self._variable(high)
 
         def scan() -> Any:
-            with _while(b, lambda: b.icmp_signed("<", word(b, keys, self._read(i)), pivot)):
+            with while_loop(b, lambda: b.icmp_signed("<", word(b, keys, self._read(i)), pivot)):
                 b.store(b.add(self._read(i), i64(1)), i)
-            with _while(b, lambda: b.icmp_signed("<", pivot, word(b, keys, self._read(j)))):
+            with while_loop(b, lambda: b.icmp_signed("<", pivot, word(b, keys, self._read(j)))):
                 b.store(b.sub(self._read(j), i64(1)), j)
             return b.icmp_signed("<", self._read(i), self._read(j))
 
-        with _while(b, scan):
+        with while_loop(b, scan):
             self._exchange(keys, places, self._read(i), self._read(j))
             b.store(b.add(self._read(i), i64(1)), i)
             b.store(b.sub(self._read(j), i64(1)), j)
@@ -193,7 +179,7 @@ class _Emitter:
             size = b.sub(self._read(last), self._read(first))
             return b.and_(b.icmp_signed(">", size, i64(3)), b.icmp_signed(">", self._read(depth), i64(0)))
 
-        with _while(b, is_long):
+        with while_loop(b, is_long):
             b.store(b.sub(self._read(depth), i64(1)), depth)
             cut = b.call(self.split, [keys, places, self._read(first), self._read(last)])
             is_above = b.icmp_signed("<=", cut, nth)
@@ -219,7 +205,7 @@ class _Emitter:
                 before = b.select(b.icmp_signed(">", at, i64(0)), b.sub(at, i64(1)), i64(0))
                 return b.and_(b.icmp_signed(">", at, i64(0)), b.icmp_signed("<", key, word(b, keys, before)))
 
-            with _while(b, shifts):
+            with while_loop(b, shifts):
                 at = self._read(hole)
                 self._move(keys, places, b.sub(at, i64(1)), at)
                 b.store(b.sub(at, i64(1)), hole)

@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..llvm import kernel_entry
-from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, larger, local, loop, smaller, word
+from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, larger, local, loop, smaller, while_loop, word
 from ..llvm.lowering import constant, intrinsic, memory_type, splat, value_type
 
 #: vectors of the dense columns that are summed in registers at a time, largest first
@@ -71,19 +71,12 @@ class Emitter:
         low, high = local(b, I64), local(b, I64)
         b.store(i64(0), low)
         b.store(self.outer_count, high)
-        function = b.function
-        head, body, after = (function.append_basic_block(name) for name in ("search", "halve", "found"))
-        b.branch(head)
-        b.position_at_end(head)
-        begin, end = b.load(low, typ=I64), b.load(high, typ=I64)
-        b.cbranch(b.icmp_signed("<", begin, end), body, after)
-        b.position_at_end(body)
-        middle = b.ashr(b.add(begin, end), i64(1))
-        reached = b.icmp_signed(">=", b.add(self._index(self.outer, middle), middle), target)
-        b.store(b.select(reached, begin, b.add(middle, i64(1))), low)
-        b.store(b.select(reached, middle, end), high)
-        b.branch(head)
-        b.position_at_end(after)
+        with while_loop(b, lambda: b.icmp_signed("<", b.load(low, typ=I64), b.load(high, typ=I64))):
+            begin, end = b.load(low, typ=I64), b.load(high, typ=I64)
+            middle = b.ashr(b.add(begin, end), i64(1))
+            reached = b.icmp_signed(">=", b.add(self._index(self.outer, middle), middle), target)
+            b.store(b.select(reached, begin, b.add(middle, i64(1))), low)
+            b.store(b.select(reached, middle, end), high)
         return b.load(low, typ=I64)
 
     def _share_of_rows(self) -> tuple[Any, Any]:
