@@ -2,9 +2,10 @@
 
 NumPy allocates arrays through a handler that can be set per context (NEP 49). This handler is compiled code. It passes
 requests below `MIN_BYTES` to NumPy's own handler. Larger blocks come from `mmap`, in size classes of an eighth of a
-power of two, and go to free lists when they are freed. Bytes in use and idle together never exceed the peak of
-bytes in use by more than half, or by `MAX_SLACK`, or `MIN_HELD` if that is more; with less slack, blocks of other sizes
-evict in every training step what the next step requests. Idle bytes never exceed `MAX_IDLE`.
+power of two, and go to free lists when they are freed. Bytes in use and idle together do not exceed the peak of
+bytes in use by more than half, or `MIN_HELD` if that is more. Where a class is requested again after its blocks were
+evicted, as in each step of a training loop whose sizes do not fit together, the slack grows by that block, up to the
+peak itself. It never exceeds `MAX_SLACK`, idle bytes never exceed `MAX_IDLE`.
 
 The arrays are ordinary: they own their memory and free it.
 """
@@ -32,12 +33,15 @@ MAX_SLACK = 256 << 20
 MAX_IDLE = 1 << 30
 
 #: words of the state: the lock; bytes in use, idle and at the peak; limits; NumPy's handler functions; the system's
-#: functions; counters; and from _FREE_LISTS on the first free block of every class
+#: functions; counters; the slack that repeated requests of evicted classes have added; from _FREE_LISTS on the first
+#: free block of every class; and after them whether blocks of the class were evicted since it was last requested
 _LOCK, _USED, _IDLE, _PEAK, _MAX_IDLE, _MIN_HELD, _MALLOC, _CALLOC, _REALLOC, _FREE, _CONTEXT = range(11)
-_MMAP, _MUNMAP, _MADVISE, _REUSED, _FRESH = range(11, 16)
-_FREE_LISTS = 16
+_MMAP, _MUNMAP, _MADVISE, _REUSED, _FRESH, _ADDED_SLACK = range(11, 17)
+_FREE_LISTS = 17
 #: size classes: eight per power of two, from MIN_BYTES to 2⁴⁷
 _CLASSES = 8 * 33
+_EVICTED = _FREE_LISTS + _CLASSES
+_WORDS = _EVICTED + _CLASSES
 #: a block's header, before its data: the next free block, the capacity, the class, and a magic number xor the address
 _HEADER = 64
 _MAGIC = 0x666C616D62656175
@@ -109,7 +113,11 @@ entry:
   %floor = load i64, ptr %floor.at
   %wanted = add i64 %used, %more
   %half = lshr i64 %peak, 1
-  %slack = call i64 @llvm.umin.i64(i64 %half, i64 {max_slack})
+  %added.at = getelementptr i64, ptr %state, i64 {added}
+  %added = load i64, ptr %added.at
+  %sum = add i64 %half, %added
+  %slack.most = call i64 @llvm.umin.i64(i64 %peak, i64 {max_slack})
+  %slack = call i64 @llvm.umin.i64(i64 %sum, i64 %slack.most)
   %with.slack = add i64 %peak, %slack
   %most0 = call i64 @llvm.umax.i64(i64 %with.slack, i64 %floor)
   %most = call i64 @llvm.umax.i64(i64 %most0, i64 %wanted)
@@ -139,6 +147,9 @@ take:
   %capacity = load i64, ptr %capacity.at
   %left = sub i64 %idle, %capacity
   store i64 %left, ptr %idle.at
+  %note = add i64 %class, {evicted}
+  %note.at = getelementptr i64, ptr %state, i64 %note
+  store i64 1, ptr %note.at
   call void @unmap(ptr %state, ptr %block, i64 %capacity)
   br label %freed
 freed:
@@ -197,6 +208,17 @@ reuse:
   %data = getelementptr i8, ptr %block, i64 {head}
   ret ptr %data
 new:
+  %note = add i64 %class, {evicted}
+  %note.at = getelementptr i64, ptr %state, i64 %note
+  %was.evicted = load i64, ptr %note.at
+  store i64 0, ptr %note.at
+  %again = icmp ne i64 %was.evicted, 0
+  %more.slack = select i1 %again, i64 %capacity, i64 0
+  %added.at = getelementptr i64, ptr %state, i64 {added}
+  %added = load i64, ptr %added.at
+  %added.more = add i64 %added, %more.slack
+  %added.most = call i64 @llvm.umin.i64(i64 %added.more, i64 {max_slack})
+  store i64 %added.most, ptr %added.at
   call void @make_room(ptr %state, i64 %capacity)
   call void @unlock(ptr %state)
   %length0 = add i64 %capacity, {head_and_page}
@@ -405,6 +427,8 @@ done:
   %used = load i64, ptr %used.at
   %peak.at = getelementptr i64, ptr %state, i64 {peak}
   store i64 %used, ptr %peak.at
+  %added.at = getelementptr i64, ptr %state, i64 {added}
+  store i64 0, ptr %added.at
   call void @unlock(ptr %state)
   ret void
 }}
@@ -419,9 +443,9 @@ def _generate() -> str:
         page_mask=_PAGE - 1, page_start=-_PAGE, head=_HEADER, head_and_page=_HEADER + _PAGE - 1, sign=_MAGIC,
         capacity_back=8 - _HEADER, flags=2 | _ANONYMOUS, huge=_HUGE, huge_page=_HUGE_PAGE, least=MIN_BYTES,
         first_log=first_log, classes=_CLASSES, last=_CLASSES - 1, lists=_FREE_LISTS, used=_USED, idle=_IDLE, peak=_PEAK,
-        max_slack=MAX_SLACK,
-        most=_MAX_IDLE, floor=_MIN_HELD, malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT,
-        mmap=_MMAP, munmap=_MUNMAP, madvise=_MADVISE, reused=_REUSED, fresh=_FRESH)
+        max_slack=MAX_SLACK, added=_ADDED_SLACK, evicted=_EVICTED, most=_MAX_IDLE, floor=_MIN_HELD,
+        malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT, mmap=_MMAP, munmap=_MUNMAP,
+        madvise=_MADVISE, reused=_REUSED, fresh=_FRESH)
 
 
 class _Handler(ctypes.Structure):
@@ -462,7 +486,7 @@ class Allocator:
         system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
                                 ctypes.c_long)
         # never unmapped
-        size = 8 * (_FREE_LISTS + _CLASSES) + ctypes.sizeof(_Handler) + len(_CAPSULE) + 1
+        size = 8 * _WORDS + ctypes.sizeof(_Handler) + len(_CAPSULE) + 1
         self._state: int = system.mmap(None, size, 3, 2 | _ANONYMOUS, -1, 0)
         if self._state in (None, ctypes.c_void_p(-1).value):
             raise MemoryError("no memory for the allocator's state")
@@ -474,7 +498,7 @@ class Allocator:
                             (_MMAP, _address(system.mmap)), (_MUNMAP, _address(system.munmap)),
                             (_MADVISE, _address(system.madvise) if sys.platform.startswith("linux") else 0)):
             self._word(word).value = value
-        handler = _Handler.from_address(self._state + 8 * (_FREE_LISTS + _CLASSES))
+        handler = _Handler.from_address(self._state + 8 * _WORDS)
         handler.name, handler.version, handler.context = b"flambeau", 1, self._state
         handler.malloc, handler.calloc = library.address("allocate"), library.address("allocate_zeros")
         handler.realloc, handler.free = library.address("reallocate"), library.address("release")

@@ -235,3 +235,21 @@ def test_training_steps_reuse_memory(memory, name):
     after = memory.memory()
     assert after.fresh == before.fresh
     assert after.reused > before.reused
+
+
+def test_slack_grows_where_a_loop_requests_what_it_evicts(memory):
+    """60 MB and 35 MB in turn: both are more than half above the peak, and neither block serves the other."""
+    def step():
+        for size in (60_000_000, 35_000_000):
+            quietly(np.empty, size, np.uint8)
+        return memory.memory()
+
+    first = step()
+    for _ in range(4):
+        before = step()
+    after = step()
+    assert after.fresh == before.fresh
+    assert after.reused == before.reused + 2
+    assert after.idle <= 2 * first.peak
+    memory.trim()
+    assert step().idle < first.peak  # the slack is that of the beginning again
