@@ -108,11 +108,12 @@ class no_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self.prev = is_grad_enabled()
-        set_grad(False)
+        mode = requested_grad_mode if inference.get() else grad_mode  # `set_grad`, written out: steps of optimizers
+        self.prev = mode.get()
+        mode.set(False)
 
     def __exit__(self, *exception: object) -> None:
-        set_grad(self.prev)
+        (requested_grad_mode if inference.get() else grad_mode).set(self.prev)
 
 
 class enable_grad(_NoArgumentMode):
@@ -128,11 +129,12 @@ class enable_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self.prev = is_grad_enabled()
-        set_grad(True)
+        mode = requested_grad_mode if inference.get() else grad_mode  # `set_grad`, written out: steps of optimizers
+        self.prev = mode.get()
+        mode.set(True)
 
     def __exit__(self, *exception: object) -> None:
-        set_grad(self.prev)
+        (requested_grad_mode if inference.get() else grad_mode).set(self.prev)
 
 
 class set_grad_enabled(_Mode):

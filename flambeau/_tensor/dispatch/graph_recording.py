@@ -15,7 +15,14 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import first_output_rule, full_rule, plan_of, several_outputs_rule
+from ...engine.rules.inlined_rules import (
+    cast_rule,
+    first_output_rule,
+    full_rule,
+    pass_on,
+    plan_of,
+    several_outputs_rule,
+)
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
@@ -317,6 +324,12 @@ def record_unary(out: Tensor, edge: Node | None, number: int, op: Op, plan: Back
         node.run = plan.run
     else:
         fix = node.fix = gradient_fix(op, (source,), out._array)
-        node.run = plan.run if fix is None else full_rule if out._array.size <= MIN_ELEMENTS[0] else None
+        if fix is None:
+            node.run = plan.run
+        elif plan.run is pass_on and fix[0] is None and not fix[2] and not dtypes.is_complex(fix[1][0]) and (
+                not dtypes.is_complex(dt)):
+            node.run = cast_rule
+        else:
+            node.run = full_rule if out._array.size <= MIN_ELEMENTS[0] else None
     out._requires_grad = True
     out._node = node

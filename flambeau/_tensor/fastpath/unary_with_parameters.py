@@ -143,6 +143,7 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
     constants = _constants(op, plan.consts)
+    keeps_params = plan.consts == tuple(("param", name) for name in op.params)
     is_row_major = op.name in ROW_MAJOR
     specialized_rule, large_size = (None if plan.run is expand else plan.run), MIN_ELEMENTS
 
@@ -185,7 +186,7 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
             node.fix = None
         else:
             node.run, node.fix = full_rule if a.size <= large_size[0] else None, (None, (dt,), False, False)
-        node.consts = constants(a.shape, params)
+        node.consts = params if keeps_params else constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
         node.seq = next_number()
         if saves_input:

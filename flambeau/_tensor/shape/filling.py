@@ -104,7 +104,11 @@ def zero_(input: Tensor) -> Tensor:
         kernels = copy_kernels() if a.size > COPIES[0] else None  # nothing to record: the case of `zero_grad`
         if kernels is None or not kernels.copy(a, np.asarray(_zeros[a.dtype])):
             a.fill(_zeros[a.dtype])
-        input._bump_version()
+        counter = input._counter
+        if counter is None:
+            input._counter = [1]
+        else:
+            counter[0] += 1
         return input
 
     def compute() -> None:

@@ -110,7 +110,10 @@ def _sign(x: Any) -> Any:
 
 
 def _sgn(x: Any) -> Any:
-    if x.dtype.kind != "c":
+    dtype = x.dtype
+    if dtype.kind == "f" and not x.ndim:
+        return dtype.type(1 if x > 0 else -1 if x < 0 else 0)
+    if dtype.kind != "c":
         return _sign(x)
     out, length = np.array(x), np.abs(x)
     for part in (out.real, out.imag):  # infinite numbers have parts that are NaN

@@ -148,7 +148,8 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                                 last_but_one, last_but_one_sum = last, last_sum
                                 last, last_sum = next_node, leaf_sum
                             else:
-                                total = buffers[next_node] = add_to_buffer(leaf_sum, x)
+                                total = buffers[next_node] = (
+                                    add_to_buffer if LARGE_SEEN[0] else add_arrays)(leaf_sum, x)
                                 if type(total) is ndarray and total.dtype.kind != "V":
                                     owned.add(next_node)
                         elif (numbers is None or not numbers[i]) and next_node.outputs is None and (

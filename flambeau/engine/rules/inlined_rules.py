@@ -14,6 +14,7 @@ from typing import Any
 from numpy import empty, ndarray
 
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ...dtypes import cast
 from ...errstate import run_in_quiet
 from ...ir.decompositions.gradient_rules import with_programs
 from ...ops.backward_plan import BackwardPlan
@@ -100,12 +101,12 @@ def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
         if len(inputs) == 1 and not saved and arguments == [("xp", "g", inputs[0] + "_shape")]:
             return expand if _matches(functions[0], _expand_pattern) else _of_shape(functions[0])
         if len(inputs) == 1 and len(plan.steps) == 1:
-            return _of_plan(plan)
+            return _of_plan(plan, arguments[0])
         return None
     if len(inputs) == 1 and len(rules) == 1:
         if arguments[0] == ("g",):
             rule = functions[0]
-            return lambda node, g: (rule(g),)
+            return pass_on if _matches(rule, _identity_pattern) else lambda node, g: (rule(g),)
         if len(saved) == 1 and arguments[0] == ("g", *saved):
             return _of_output(functions[0]) if plan.saved_outputs else _of_input(functions[0])
         if len(saved) == 1 and arguments[0] == ("xp", "g", *saved):
@@ -127,6 +128,16 @@ def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
         if len(saved) == 1 and arguments[0] == ("g", *saved):
             return _one_of_two(rule, at)
     return None
+
+
+def pass_on(node: Any, g: Any) -> Any:
+    """The rule of a copy: the cotangent."""
+    return (g,)
+
+
+def cast_rule(node: Any, g: Any) -> Any:
+    """The rule of a real copy in another dtype: the cotangent in the input's dtype."""
+    return (cast(g, node.fix[1][0]),) if g.__class__ is ndarray else node.vjp(g, False)
 
 
 def pass_to_both(node: Any, g: Any) -> Any:
@@ -200,8 +211,21 @@ def _value(node: Any, g: Any) -> Any:
     return node.unpack(False)[0]
 
 
-def _of_input(rule: Rule) -> Run:
-    return lambda node, g: (rule(g, _value(node, g)),)
+def _of_input(rule: Rule, with_consts: bool = False) -> Run:
+    """The rule of the cotangent and the saved input, and of the constants after them."""
+    def run(node: Any, g: Any) -> Any:
+        x = node.saved0
+        try:  # `_value`, written out for a tensor that was not written to: a call is a fifth of a rule on scalars
+            counter, versions = x._counter, node.versions
+            if counter is None or counter[0] == (versions[0] if versions is not None else 0):
+                x = x._array if type(g) is ndarray else x._array[()]
+            else:
+                x = _value(node, g)
+        except AttributeError:
+            x = _value(node, g)
+        return (rule(g, x, *node.consts) if with_consts else rule(g, x),)
+
+    return run
 
 
 def _of_shape(rule: Rule) -> Run:
@@ -209,8 +233,12 @@ def _of_shape(rule: Rule) -> Run:
     return lambda node, g: (rule(xp, g, node.consts[0]),)
 
 
-def _of_plan(plan: BackwardPlan) -> Run:
-    """The specialised rule of an operator with one input; its rule may use any arguments."""
+def _of_plan(plan: BackwardPlan, names: tuple[str, ...]) -> Run:
+    """The specialised rule of an operator with one input; its rule may use any arguments.
+
+    Args:
+        names: the rule's arguments.
+    """
     xp, needs = layer.arrays, plan.needs
     _, rule, pick = plan.steps[0]
     if not plan.saves_tensors:
@@ -224,6 +252,8 @@ def _of_plan(plan: BackwardPlan) -> Run:
 
         return run
     if len(plan.saved_inputs) == 1 and not plan.saved_outputs:
+        if names == ("xp", "g", plan.op.inputs[0], *(name for _, name in plan.consts)):
+            return _of_input(partial(rule, xp), with_consts=True)
         return lambda node, g: (rule(*pick((g, xp, needs, _value(node, g), *node.consts))),)
     return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
 
