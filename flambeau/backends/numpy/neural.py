@@ -92,7 +92,10 @@ def _im2col(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) 
         return _im2col(x[None], kernel_size, dilation, padding, stride)[0]
     n, c = x.shape[:2]
     positions = output_size(x.shape[2:], kernel_size, stride, padding, dilation)
-    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))) if any(padding) else x
+    padded = x
+    if any(padding):
+        padded = np.zeros((n, c, *[size + 2 * p for size, p in zip(x.shape[2:], padding, strict=True)]), x.dtype)
+        padded[(..., *[slice(p, p + size) for size, p in zip(x.shape[2:], padding, strict=True)])] = x
     batch, channel, *steps = padded.strides
     windows = np.lib.stride_tricks.as_strided(
         padded, (n, c, *kernel_size, *positions),

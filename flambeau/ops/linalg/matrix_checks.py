@@ -22,19 +22,22 @@ def conj_transpose(xp, x):
 
 def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False) -> None:
     """Raise PyTorch's error unless `x` is a batch of (square) matrices."""
-    if len(x.shape) < 2:
+    shape = x.shape
+    if len(shape) < 2:
         raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
-    if square and x.shape[-1] != x.shape[-2]:
-        raise RuntimeError(f"{name}: {letter} must be batches of square matrices, but they are {x.shape[-2]} by "
-                           f"{x.shape[-1]} matrices")
+    *_, rows, columns = shape
+    if square and rows != columns:
+        raise RuntimeError(f"{name}: {letter} must be batches of square matrices, but they are {rows} by {columns} "
+                           "matrices")
 
 
 def check_floating(name: str, x: Any, low: bool = False) -> None:
     """Raise PyTorch's error unless `x` is floating point or complex, and unless `low` at least single precision."""
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
-    if not low and x.dtype.itemsize < 4:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x.dtype.scalar_name}")
+    dtype = x.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtype.scalar_name}")
+    if not low and dtype.itemsize < 4:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dtype.scalar_name}")
 
 
 def check_batch_of_matrices(name: str, square: bool = True, low: bool = False) -> Any:
