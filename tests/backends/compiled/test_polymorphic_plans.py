@@ -25,8 +25,8 @@ def caches():
     gc.freeze()
     initialize = composites.ProgramCache.__init__
 
-    def noted(self, *args):
-        initialize(self, *args)
+    def noted(self, *args, **kwargs):
+        initialize(self, *args, **kwargs)
         found.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
