@@ -299,15 +299,19 @@ FUNCTIONS: dict[str, str] = {
     "shape.filling": "fill zero_",
     "shape.resizing": "resize_as_",
     "shape.indexing": "",
-    "shape.joining": """
-        block_diag cartesian_prod cat chunk column_stack combinations concat concatenate diag diagflat dsplit dstack
-        hsplit hstack meshgrid repeat_interleave row_stack slice_copy split split_copy split_with_sizes_copy stack
-        tensor_split tile tril_indices triu_indices unbind_copy unsafe_chunk vsplit vstack
+    "shape.splitting": """
+        chunk dsplit hsplit slice_copy split split_copy split_with_sizes_copy tensor_split unbind_copy unsafe_chunk
+        vsplit
     """,
-    "shape.reshaping": """
-        adjoint atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors broadcast_to flatten moveaxis
-        movedim permute ravel reshape reshaped squeeze sum_to_size swapaxes swapdims t transpose unflatten unsqueeze
+    "shape.combining": "block_diag cartesian_prod combinations meshgrid",
+    "shape.repeating": "repeat_interleave tile",
+    "shape.diagonals": "diag diagflat tril_indices triu_indices",
+    "shape.joining": "cat column_stack concat concatenate dstack hstack row_stack stack vstack",
+    "shape.transposing": "adjoint moveaxis movedim permute swapaxes swapdims t transpose",
+    "shape.broadcasting": """
+        atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors broadcast_to sum_to_size
     """,
+    "shape.reshaping": "expand flatten ravel reshape reshaped squeeze unflatten unsqueeze",
     "shape.scattering": "index_fill index_put nonzero nonzero_static scatter select take_along_dim unravel_index",
     "shape.strides": """
         as_strided as_strided_copy as_strided_scatter is_same_size narrow narrow_copy numel squeeze_copy
@@ -348,9 +352,9 @@ METHODS: dict[str, str] = {
     "linalg.decompositions": "inverse cholesky det slogdet logdet svd qr pinverse matrix_exp",
     "linalg.factorizations": "lu lu_solve triangular_solve orgqr",
     "shape.indexing": "",
-    "shape.joining": """
-        split chunk unsafe_chunk tensor_split hsplit vsplit dsplit tile repeat_interleave diag diagflat
-    """,
+    "shape.splitting": "split chunk unsafe_chunk tensor_split hsplit vsplit dsplit",
+    "shape.repeating": "tile repeat_interleave",
+    "shape.diagonals": "diag diagflat",
     "memory.access": """
         detach item numpy tolist is_complex is_floating_point is_nonzero is_signed as_subclass is_distributed
         element_size record_stream get_device
@@ -372,10 +376,9 @@ METHODS: dict[str, str] = {
         nonzero_static
     """,
     "pointwise.selection": "where clamp clip clamp_ clip_",
-    "shape.reshaping": """
-        sum_to_size view reshape flatten unflatten ravel squeeze unsqueeze transpose swapaxes swapdims t permute movedim
-        moveaxis adjoint expand broadcast_to
-    """,
+    "shape.transposing": "transpose swapaxes swapdims t permute movedim moveaxis adjoint",
+    "shape.broadcasting": "sum_to_size broadcast_to",
+    "shape.reshaping": "view reshape flatten unflatten ravel squeeze unsqueeze expand",
     "printing": "",
     "memory.sharing": "share_memory_ is_shared pin_memory is_pinned",
     "methods.sparse": """
@@ -456,11 +459,12 @@ PRIMITIVES: dict[str, str] = {
     "rearranging": "flip roll rot90 tril triu repeat constant_pad",
     "padding": "border_pad border_pad_backward",
     "joining": "cat stack unbind split split_with_sizes block_diag",
-    "indexing": """
-        gather scatter scatter_reduce scatter_add index_select index_add index_copy index_fill index_reduce_kernel index
-        index_put add_at_indices masked_fill masked_select masked_scatter masked_scatter_gradient take put nonzero
-        repeat_interleave_indices
-    """,
+    "indexing.gather_scatter": "gather scatter scatter_reduce scatter_add",
+    "indexing.slices": "index_select index_add index_copy index_fill index_reduce_kernel",
+    "indexing.advanced": "index index_put add_at_indices",
+    "indexing.masks": "masked_fill masked_select masked_scatter masked_scatter_gradient",
+    "indexing.flat": "take put",
+    "indexing.index_arrays": "nonzero repeat_interleave_indices",
     "linalg": "mm mv dot bmm matmul add_matmul addbmm addr cross trilinear",
     "neural": """
         grid_taps fractional_maxima conv_output conv_image conv_weight convolve im2col col2im max_pool adaptive_max_pool

@@ -26,7 +26,7 @@ from ..overriding.entry_points import another_function, register_namespace
 from ..overriding.lazy_methods import install_lazy_methods, resolve_all
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..pointwise import arithmetic, complex
-from ..shape import indexing, reshaping
+from ..shape import indexing, transposing
 from ..tensor import Tensor, TensorBase
 from ..tracer_notifications import notify_read
 from ..views import history as view_history
@@ -34,7 +34,7 @@ from . import attributes
 from . import sparse as sparse_methods
 
 #: modules of `lazy_modules.METHODS` with properties, or special methods that most programs call
-SPECIAL = (attributes, complex, from_data, indexing, memory, printing, reshaping, sparse_methods, view_history)
+SPECIAL = (attributes, complex, from_data, indexing, memory, printing, sparse_methods, transposing, view_history)
 
 
 def _install() -> None:

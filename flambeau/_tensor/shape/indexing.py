@@ -15,14 +15,9 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
-from ...backends.numpy.indexing import (
-    POSITIONS_FROM,
-    check_values_fit,
-    elements_at_mask,
-    fill_at_mask,
-    nonzero_places,
-    put_at,
-)
+from ...backends.numpy.indexing.advanced import check_values_fit, put_at
+from ...backends.numpy.indexing.index_arrays import nonzero_places
+from ...backends.numpy.indexing.masks import POSITIONS_FROM, elements_at_mask, fill_at_mask
 from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference

@@ -1,4 +1,4 @@
-"""Reshaping, transposing and expanding functions, with fast paths."""
+"""Functions that reshape and expand, and that add and remove dimensions of size 1, with fast paths."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from ...backends.numpy.views import is_row_major, reshaped_view, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...engine.tensor_interface import layer
-from ...kernels.memory_format import layouts_seen, note_layout
 from ...modes import active_tracers, dispatch_in_use, inference, special
 from ...ops.declare import REGISTRY
-from ...shapes import Size, infer_size, wrap_dim
-from ...warning_location import warn_once
+from ...shapes import infer_size, wrap_dim
 from ..argument_errors.guards import NOT_GIVEN, raise_refusal, refused
-from ..argument_errors.type_names import check_tensors, type_name
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.interception import notify_operator
@@ -27,28 +25,19 @@ from ..fastpath.known_views import known_views, views_by_code
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.dispatch import is_on_accelerator
-from ..overriding.entry_points import another_function
 from ..overriding.other_objects import with_other_object
 from ..tensor import INFERENCE, Tensor, wrap
 
-__all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
-           "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
-           "squeeze", "sum_to_size", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
+__all__ = ["expand", "flatten", "ravel", "reshape", "reshaped", "squeeze", "unflatten", "unsqueeze"]
 
 _view = view_function("view", "input_shape")
 _strided_view = view_function("_reshape_alias", "input_shape")
-_transpose = view_function("transpose", "dim0", "dim1")
-_t = view_function("t")
-_permute = view_function("permute", "dims")
 _expand = view_function("expand", "input_shape")
 _unsqueeze = view_function("unsqueeze", "input_shape", "dim")
 _squeeze_all = view_function("_squeeze_all", "input_shape")
 _squeeze_dim = view_function("_squeeze_dim", "input_shape", "dim")
 _squeeze_dims = view_function("_squeeze_dims", "input_shape", "dim")
-_INTS = frozenset((int,))
 _viewed = public_function(REGISTRY["view"])
-_transposed = public_function(REGISTRY["transpose"])
-_permuted = public_function(REGISTRY["permute"])
 _expanded = public_function(REGISTRY["expand"])
 
 
@@ -76,7 +65,7 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _list_by_name(function: str, argument: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+def list_by_name(function: str, argument: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """The list of ints that a method takes by name, as its only argument by position would be.
 
     Raises:
@@ -90,7 +79,7 @@ def _list_by_name(function: str, argument: str, args: tuple[Any, ...], named: di
         f"{function}(): argument '{argument}' must be tuple of ints")
 
 
-def _int_args(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
+def int_args(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
     """Ints passed separately or as one sequence."""
     values = args
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
@@ -135,7 +124,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """
     a = self._array
     if named:
-        size = (named["dtype"],) if "dtype" in named else _list_by_name("view", "size", size, named)
+        size = (named["dtype"],) if "dtype" in named else list_by_name("view", "size", size, named)
     elif size and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
             not special[0] or beside_levels(self)):
         try:
@@ -171,7 +160,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
     try:
-        shape = _int_args(size, "view", "size")
+        shape = int_args(size, "view", "size")
     except TypeError:
         raise_refusal(refused("view", (self, *size)))
         raise
@@ -197,7 +186,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     except AttributeError as error:
         return with_other_object(error, reshape, (input, *shape), named)
     if named:
-        shape = _list_by_name("reshape", "shape", shape, named)
+        shape = list_by_name("reshape", "shape", shape, named)
     elif shape and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
             not special[0] or beside_levels(input)):
         try:
@@ -206,7 +195,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             pass  # the general path raises PyTorch's error
     if not shape:
         raise TypeError('reshape() missing 1 required positional arguments: "shape"')
-    size = _int_args(shape, "reshape", "shape")
+    size = int_args(shape, "reshape", "shape")
     if a.__class__ is np.ndarray and not special[0]:
         view = reshaped_view(a, size)
         if view is not None:
@@ -448,258 +437,6 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim})
 
 
-# ----- order of dimensions ---------------------------------------------------------------
-
-
-@views_by_code
-def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -> Tensor:
-    """The tensor with two dimensions swapped, a view.
-
-    >>> import flambeau as torch
-    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
-    flambeau.Size([3, 2])
-    """
-    if named:
-        dim0 = named.pop("axis0", dim0)
-        dim1 = named.pop("axis1", dim1)
-    if dim0.__class__ is int and dim1.__class__ is int and not named and (not special[0] or beside_levels(input)):
-        try:
-            a = input._array
-        except AttributeError as error:
-            return with_other_object(error, transpose, (input, dim0, dim1))
-        n = a.ndim
-        if -n <= dim0 < n and -n <= dim1 < n:
-            try:
-                view = a.swapaxes(dim0, dim1)
-                if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-                    note_layout(view)
-                return _transpose(input, view, dim0, dim1)
-            except SparseAccess:
-                pass  # the general path dispatches to the sparse implementation
-    return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
-
-
-swapaxes = another_function(transpose, "swapaxes", "swapaxes")
-swapdims = another_function(transpose, "swapdims", "swapdims")
-
-
-@views_by_code
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix, a view; a vector unchanged.
-
-    >>> import flambeau as torch
-    >>> torch.t(torch.ones(2, 3)).shape
-    flambeau.Size([3, 2])
-    """
-    try:
-        a = input._array
-    except AttributeError as error:
-        return with_other_object(error, t, (input,))
-    if a.ndim > 2 or (special[0] and not beside_levels(input)):
-        return apply(REGISTRY["t"], [input])
-    try:
-        view = a.T
-        if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-            note_layout(view)
-        return _t(input, view)
-    except SparseAccess:
-        return apply(REGISTRY["t"], [input])
-
-
-@views_by_code
-def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
-    """The tensor with its dimensions in another order, a view.
-
-    >>> import flambeau as torch
-    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
-    flambeau.Size([5, 2, 3])
-    """
-    if named:
-        dims = _list_by_name("permute", "dims", dims, named)
-    elif not dims:
-        raise TypeError('permute() missing 1 required positional arguments: "dims"')
-    elif len(dims) > 1 and not special[0] and _INTS.issuperset(map(type, dims)):
-        try:
-            view = input._array.transpose(dims)
-            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-                note_layout(view)
-            return _permute(input, view, dims)
-        except (ValueError, SparseAccess, AttributeError):
-            pass  # the general path raises PyTorch's error
-    order = _int_args(dims, "permute", "dims")
-    if not special[0] or beside_levels(input):
-        try:
-            view = input._array.transpose(order)
-            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-                note_layout(view)
-            return _permute(input, view, order)
-        except (ValueError, SparseAccess):
-            pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
-        except AttributeError as error:
-            return with_other_object(error, permute, (input, *dims))
-    return _permuted(input, order)
-
-
-def permute_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
-    """`torch.permute`: the method takes dimensions one by one, too.
-
-    >>> import flambeau as torch
-    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
-    flambeau.Size([5, 2, 3])
-    """
-    try:
-        order = as_ints(dims, "permute", "dims")
-    except TypeError as error:
-        raise refused("permute", (input, dims)) or error from None
-    if not special[0] or beside_levels(input):
-        try:
-            view = input._array.transpose(order)
-            if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-                note_layout(view)
-            return _permute(input, view, order)
-        except (ValueError, SparseAccess):
-            pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
-        except AttributeError as error:
-            return with_other_object(error, permute_to, (input, dims))
-    return _permuted(input, order)
-
-
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """The tensor with dimensions moved to other positions; the others keep their order.
-
-    >>> import flambeau as torch
-    >>> torch.movedim(torch.ones(2, 3, 5), 0, 2).shape
-    flambeau.Size([3, 5, 2])
-    """
-    if isinstance(source, int) != isinstance(destination, int):
-        raise TypeError("movedim(): source and destination must both be int, or both tuples")  # a guard says more
-    sources = (source,) if isinstance(source, int) else tuple(source)
-    targets = (destination,) if isinstance(destination, int) else tuple(destination)
-    n = input._array.ndim
-    if len(sources) != len(targets):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
-                           f"contain the same number of dims as destination ({list(targets)} dims)")
-    sources, targets = tuple(wrap_dim(d, n) for d in sources), tuple(wrap_dim(d, n) for d in targets)
-    for name, dims, argument in (("source", sources, source), ("destination", targets, destination)):
-        if len(set(dims)) != len(dims):
-            shown = [argument] if isinstance(argument, int) else list(argument)
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({shown})")
-    if not n:
-        return apply(REGISTRY["_alias"], [input])
-    order = [d for d in range(n) if d not in sources]
-    for target, origin in sorted(zip(targets, sources, strict=True)):
-        order.insert(target, origin)
-    return permute(input, order)
-
-
-moveaxis = movedim
-
-
-_IDENTITY = "This function is the identity in these cases."
-_CONJUGATE = "Consider using x.conj()."
-
-
-def _warn_of_no_dimensions(what: str, advice: str) -> None:
-    """Warn, once in a process, of a transposition of a tensor without dimensions."""
-    warn_once(f"{what} is deprecated on 0-D tensors. {advice}")
-
-
-def _adjoint(input: Tensor) -> Tensor:
-    """The conjugate transpose; of a tensor without dimensions, its conjugate."""
-    from ..pointwise.complex import conj
-
-    transposed = transpose(input, -2, -1) if input._array.ndim else input
-    return conj(transposed)
-
-
-def adjoint(input: Tensor) -> Tensor:
-    """The conjugate transpose of the last two dimensions.
-
-    >>> import flambeau as torch
-    >>> torch.adjoint(torch.ones(2, 3)).shape
-    flambeau.Size([3, 2])
-    """
-    if not input._array.ndim:
-        _warn_of_no_dimensions("adjoint()", _CONJUGATE)
-    elif input._array.ndim < 2:
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
-                           f"{input._array.ndim}-D tensor.")
-    return _adjoint(input)
-
-
-def _transposed_property(self: Tensor) -> Tensor:
-    """The tensor with its dimensions reversed.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2, 3).T.shape
-    flambeau.Size([3, 2])
-    """
-    n = self._array.ndim
-    if not n:
-        _warn_of_no_dimensions("Tensor.T", _IDENTITY)
-    elif n != 2:
-        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                  "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                  "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")
-    order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))
-    try:
-        if special[0]:
-            return permute(self, order)
-        view = self._array.T
-        if layouts_seen[0] < 2 and (view.flags.c_contiguous or not layouts_seen[0]):
-            note_layout(view)
-        return _permute(self, view, order)
-    except SparseAccess:
-        return permute(self, order)
-
-
-def _matrix_transposed(self: Tensor) -> Tensor:
-    """The tensor with its last two dimensions swapped.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2, 3, 5).mT.shape
-    flambeau.Size([2, 5, 3])
-    """
-    if not self._array.ndim:
-        _warn_of_no_dimensions("Tensor.mT", _IDENTITY)
-        return self
-    if self._array.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
-                           "tensor.")
-    return transpose(self, -2, -1)
-
-
-def _hermitian(self: Tensor) -> Tensor:
-    """The conjugate transpose of a matrix.
-
-    >>> import flambeau as torch
-    >>> torch.tensor([[1j, 2]]).H
-    tensor([[0.-1.j],
-            [2.-0.j]])
-    """
-    if self._array.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
-                           + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
-    if not self._array.ndim:
-        _warn_of_no_dimensions("Tensor.H", _CONJUGATE)
-    return _adjoint(self)
-
-
-def _matrix_hermitian(self: Tensor) -> Tensor:
-    """The conjugate transpose of the last two dimensions.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2, 3, 5).mH.shape
-    flambeau.Size([2, 5, 3])
-    """
-    if self._array.ndim == 1:
-        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
-                           "tensor.")
-    if not self._array.ndim:
-        _warn_of_no_dimensions("Tensor.mH", _CONJUGATE)
-    return _adjoint(self)
-
-
 # ----- expansion -------------------------------------------------------------------------
 
 
@@ -712,8 +449,8 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
     flambeau.Size([2, 3])
     """
     if named:
-        size = _list_by_name("expand", "size", size, named)
-    shape = _int_args(size, "expand", "size")
+        size = list_by_name("expand", "size", size, named)
+    shape = int_args(size, "expand", "size")
     if special[0] and not beside_levels(self):
         return _expanded(self, size=shape)
     a = self._array
@@ -723,138 +460,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
         return apply(REGISTRY["expand"], [self], {"size": shape})
 
 
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """`expand` to a shape.
-
-    >>> import flambeau as torch
-    >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
-    flambeau.Size([2, 3])
-    """
-    if not isinstance(size, (tuple, list)):
-        raise TypeError("broadcast_to(): argument 'size' must be tuple of ints")  # a guard says more
-    return expand(input, size)
-
-
-def _broadcast_to(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """`torch.broadcast_to`: the method takes sizes one by one, too.
-
-    >>> import flambeau as torch
-    >>> torch.ones(1).broadcast_to(2, 3).shape
-    flambeau.Size([2, 3])
-    """
-    return expand(self, *(_list_by_name("broadcast_to", "size", size, named) if named else size))
-
-
-_broadcast_to.__name__ = _broadcast_to.__qualname__ = "broadcast_to"
-
-
-def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to.
-
-    >>> import flambeau as torch
-    >>> torch.broadcast_shapes((2, 1), (3,))
-    flambeau.Size([2, 3])
-
-    Raises:
-        RuntimeError: two sizes differ and neither is 1.
-    """
-    sizes = [(s,) if isinstance(s, int) else s for s in shapes]
-    n = max((len(s) for s in sizes), default=0)
-    result = [1] * n
-    for number, shape in enumerate(sizes):
-        for i in range(-1, -1 - len(shape), -1):
-            if shape[i] in (1, result[i]):
-                continue
-            if result[i] != 1:
-                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching "
-                                   f"argument at index {number} had {shape}; but expected shape should be "
-                                   f"broadcastable to {result}")
-            if shape[i] < 0:
-                raise ValueError("Attempting to broadcast a dimension with negative length!")
-            result[i] = shape[i]
-    return Size(result)
-
-
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors, expanded to their common shape.
-
-    >>> import flambeau as torch
-    >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
-    [flambeau.Size([2, 3]), flambeau.Size([2, 3])]
-    """
-    check_tensors(tensors)
-    from ...shapes import broadcast_shapes as broadcast_two
-
-    shape: tuple[int, ...] = ()
-    for x in tensors:
-        shape = broadcast_two(shape, x._array.shape)
-    return tuple(x if x._array.shape == shape else expand(x, shape) for x in tensors)
-
-
-def sum_to_size(input: Tensor, *size: Any, **named: Any) -> Tensor:
-    """`input` summed over dimensions to the shape `size`, which must broadcast to that of `input`.
-
-    >>> import flambeau as torch
-    >>> torch.ones(2, 3).sum_to_size(1, 3)
-    tensor([[2., 2., 2.]])
-    """
-    if named:
-        size = _list_by_name("sum_to_size", "size", size, named)
-    shape = _int_args(size, "sum_to_size", "size")
-    have = input._array.shape
-    if not shape:
-        return apply(REGISTRY["_sum_all"], [input])
-    if have == shape:
-        return input
-    lead = len(have) - len(shape)
-    if lead < 0 or any(s not in (1, have[i + lead]) for i, s in enumerate(shape)):
-        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(have)}}}.")
-    axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(shape) if s == 1 and have[i + lead] != 1)
-    summed = apply(REGISTRY["sum"], [input], {"dim": axes, "keepdim": True}) if axes else input
-    return view(summed, shape) if lead else summed
-
-
-# ----- added dimensions -------------------------------------------------------------------
-
-
-def _at_least(n: int) -> Any:
-    def add_dims(x: Tensor) -> Tensor:
-        have = x._array.ndim
-        if have >= n:
-            return x
-        if n == 3 and have:
-            return unsqueeze(unsqueeze(x, 0), -1) if have == 1 else unsqueeze(x, -1)
-        return reshape(x, (1,) * n) if not have else unsqueeze(x, 0)
-
-    def call(*tensors: Any) -> Any:
-        given = tensors[0] if len(tensors) == 1 else tensors
-        if isinstance(given, Tensor):
-            return add_dims(given)
-        if not isinstance(given, (tuple, list)):
-            raise_refusal(refused(f"atleast_{n}d", tensors))
-        for i, x in enumerate(given):
-            if not isinstance(x, Tensor):
-                raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(x)}")
-        return tuple(map(add_dims, given))
-
-    call.__name__ = call.__qualname__ = f"atleast_{n}d"
-    call.__doc__ = f"""The tensors, with at least {n} dimension{'s' if n > 1 else ''} each, as a tensor or a tuple.
-
-    >>> import flambeau as torch
-    >>> torch.atleast_{n}d(torch.tensor(2)).shape
-    flambeau.Size({[1] * n})
-    """
-    return call
-
-
-atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
-
-
 METHODS = {
-    "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": _unflatten_method,
-    "ravel": ravel, "squeeze": _squeezing(of_method=True), "unsqueeze": unsqueeze, "transpose": transpose,
-    "swapaxes": transpose,
-    "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
-    "adjoint": adjoint, "expand": expand, "broadcast_to": _broadcast_to, "T": property(_transposed_property),
-    "mT": property(_matrix_transposed), "H": property(_hermitian), "mH": property(_matrix_hermitian),
+    "view": view, "reshape": reshape, "flatten": flatten, "unflatten": _unflatten_method, "ravel": ravel,
+    "squeeze": _squeezing(of_method=True), "unsqueeze": unsqueeze, "expand": expand,
 }

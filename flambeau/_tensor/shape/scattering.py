@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import resolve
-from ...backends.numpy.indexing import scatter_axis
+from ...backends.numpy.indexing.gather_scatter import scatter_axis
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...modes import special

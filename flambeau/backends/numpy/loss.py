@@ -10,7 +10,7 @@ import numpy as np
 from ...kernels import small_indexing
 from ..compiled import few_positions, indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING, SMALL_KERNELS
-from .indexing import out_of_range
+from .indexing.bounds import out_of_range
 
 # ----- elementwise losses -------------------------------------------------------------------------
 

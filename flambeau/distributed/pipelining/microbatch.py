@@ -7,7 +7,8 @@ from typing import Any
 
 from ... import config
 from ..._tensor import Tensor
-from ..._tensor.shape.joining import cat, tensor_split
+from ..._tensor.shape.joining import cat
+from ..._tensor.shape.splitting import tensor_split
 from ...trees import tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]

@@ -1,0 +1,1 @@
+"""Indexing, masking, gather and scatter on arrays."""
