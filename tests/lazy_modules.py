@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 import textwrap
+from collections.abc import Container
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -64,14 +66,24 @@ def methods(module: str) -> str:
                     and not (name.startswith("__") and loaded in installation.SPECIAL))
 
 
+def _with_table(package: str, name: str, listed: Table, elsewhere: Container[str] = ()) -> list[str]:
+    """The modules of `listed`, and after them all other ones of a package that assign a table of that name."""
+    root = FILE.parent.parent.joinpath(*package.split("."))
+    found = {".".join(path.relative_to(root).with_suffix("").parts) for path in root.rglob("*.py")
+             if re.search(rf"^{name}\b", path.read_text(encoding="utf-8"), re.M)}
+    return [*listed, *sorted(each for each in found if each not in listed and each not in elsewhere)]
+
+
 def tables() -> dict[str, Table]:
     """All tables, from the modules."""
     keys = operators()
+    special = {module.__name__.partition("._tensor.")[2] for module in installation.SPECIAL}
     return {"OPERATORS": keys, "OPERATOR_NAMES": operator_names(keys),
             "FUNCTIONS": {module: " ".join(_load("_tensor", module).__all__) for module in lazy_modules.FUNCTIONS},
-            "METHODS": {module: methods(module) for module in lazy_modules.METHODS},
+            "METHODS": {module: methods(module) for module in _with_table(
+                "_tensor", "METHODS", lazy_modules.METHODS, special)},
             "PRIMITIVES": {module: " ".join(_load("backends.numpy", module).PRIMITIVES)
-                           for module in lazy_modules.PRIMITIVES}}
+                           for module in _with_table("backends.numpy", "PRIMITIVES", lazy_modules.PRIMITIVES)}}
 
 
 def text() -> str:

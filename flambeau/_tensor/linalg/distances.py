@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
@@ -75,6 +73,3 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return apply(REGISTRY["_pdist_forward"], [layer.functions.contiguous(input)], {"p": float(p)})
-
-
-METHODS: dict[str, Any] = {}
