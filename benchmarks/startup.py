@@ -16,9 +16,9 @@ import time
 
 from . import markdown, peers
 from .child_process import ROOT, child_main, log, run_child
-from .workloads import ROWS
+from .workloads import WORKLOADS
 
-NAMES = ("mlp-tiny", "gpt")
+NAMES = ("mlp-tiny", "gpt", "gpt2", "resnet50")
 COMPILERS = ("torch.compile", "jax.jit", peers.COMPILED)
 #: the number of calls within which one must be replayed
 CALLS = 8
@@ -35,7 +35,7 @@ def first_result(name: str, peer: str) -> float:
     Raises:
         RuntimeError: flambeau does not compile the step.
     """
-    workload = ROWS[name]
+    workload = WORKLOADS[name]
     arrays = workload.data(workload.sizes)
     makers = peers.variants(peer, workload, arrays, workload.sizes)
     if peer == "jax.jit":
@@ -69,7 +69,7 @@ def section(rounds: int) -> str:
     rows = []
     for name in NAMES:
         for cache in ("cold", "warm"):
-            rows.append([f"{ROWS[name].title}, {'first process' if cache == 'cold' else 'second process'}"])
+            rows.append([f"{WORKLOADS[name].title}, {'first process' if cache == 'cold' else 'second process'}"])
         for peer in COMPILERS:
             cold, warm = [], []
             for _ in range(repeats if peers.available(peer) else 0):
@@ -87,4 +87,4 @@ def section(rounds: int) -> str:
 
 
 if __name__ == "__main__":
-    child_main((__doc__ or "").splitlines()[0], ROWS, COMPILERS, first_result)
+    child_main((__doc__ or "").splitlines()[0], WORKLOADS, COMPILERS, first_result)

@@ -1,4 +1,4 @@
-"""Training steps of image models: ResNet-18, MobileNetV3-small and a U-Net."""
+"""Training steps of image models: ResNet-18, ResNet-50, MobileNetV3-small and a U-Net."""
 
 from __future__ import annotations
 
@@ -70,6 +70,71 @@ def resnet_jax(p: Parameters, x: Any, sizes: Sizes) -> Any:
         y = batch_norm(p, f"{name}.norm2", convolution(p, f"{name}.conv2", y, 1, 1))
         if stride == 2:
             x = batch_norm(p, f"{name}.shortcut_norm", convolution(p, f"{name}.shortcut", x, 2))
+        x = relu(x + y)
+    return linear(p, "head", x.mean((1, 2)))
+
+
+# ----- ResNet-50 -----
+
+#: blocks of each stage
+_DEPTHS = (3, 4, 6, 3)
+
+
+def resnet50(torch: Any, sizes: Sizes) -> Any:
+    nn, relu, width = torch.nn, torch.nn.functional.relu, sizes["width"]
+
+    class Bottleneck(nn.Module):
+        def __init__(self, inputs: int, inner: int, stride: int) -> None:
+            super().__init__()
+            self.conv1, self.norm1 = nn.Conv2d(inputs, inner, 1, bias=False), nn.BatchNorm2d(inner)
+            self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
+            self.norm2 = nn.BatchNorm2d(inner)
+            self.conv3, self.norm3 = nn.Conv2d(inner, 4 * inner, 1, bias=False), nn.BatchNorm2d(4 * inner)
+            projects = inputs != 4 * inner
+            self.shortcut = nn.Conv2d(inputs, 4 * inner, 1, stride, bias=False) if projects else None
+            self.shortcut_norm = nn.BatchNorm2d(4 * inner) if projects else None
+
+        def forward(self, x: Any) -> Any:
+            y = relu(self.norm2(self.conv2(relu(self.norm1(self.conv1(x))))))
+            y = self.norm3(self.conv3(y))
+            return relu(y + (x if self.shortcut is None else self.shortcut_norm(self.shortcut(x))))
+
+    class ResNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem, self.stem_norm = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+            blocks, inputs = [], width
+            for stage in range(sizes["stages"]):
+                for k in range(_DEPTHS[stage]):
+                    inner = width * 2 ** stage
+                    blocks.append(Bottleneck(inputs, inner, 2 if k == 0 and stage else 1))
+                    inputs = 4 * inner
+            self.blocks = nn.ModuleList(blocks)
+            self.head = nn.Linear(inputs, sizes["classes"])
+
+        def forward(self, x: Any) -> Any:
+            x = nn.functional.max_pool2d(relu(self.stem_norm(self.stem(x))), 3, 2, 1)
+            for block in self.blocks:
+                x = block(x)
+            return self.head(x.mean((2, 3)))
+
+    return ResNet()
+
+
+def resnet50_jax(p: Parameters, x: Any, sizes: Sizes) -> Any:
+    import jax
+
+    relu = jax.nn.relu
+    x = x.transpose(0, 2, 3, 1)
+    x = max_pool(relu(batch_norm(p, "stem_norm", convolution(p, "stem", x, 2, 3))), 3, 2, 1)
+    strides = [2 if k == 0 and stage else 1 for stage in range(sizes["stages"]) for k in range(_DEPTHS[stage])]
+    for number, stride in enumerate(strides):
+        name = f"blocks.{number}"
+        y = relu(batch_norm(p, f"{name}.norm1", convolution(p, f"{name}.conv1", x)))
+        y = relu(batch_norm(p, f"{name}.norm2", convolution(p, f"{name}.conv2", y, stride, 1)))
+        y = batch_norm(p, f"{name}.norm3", convolution(p, f"{name}.conv3", y))
+        if f"{name}.shortcut.weight" in p:
+            x = batch_norm(p, f"{name}.shortcut_norm", convolution(p, f"{name}.shortcut", x, stride))
         x = relu(x + y)
     return linear(p, "head", x.mean((1, 2)))
 
@@ -218,6 +283,11 @@ ROWS = [
              {"stages": 2, "width": 4, "side": 24, "batch": 3, "classes": 5},
              _images(resnet), {"": classifier(resnet)}, {"": classifier_jax(resnet_jax)}, optimizer=True,
              checked={"stages": 2, "width": 64, "side": 32, "batch": 8, "classes": 100}),
+    Workload("resnet50", "ResNet-50, 4 images of 96 x 96, SGD step", 1.2, 1.2,
+             {"stages": 4, "width": 64, "side": 96, "batch": 4, "classes": 100},
+             {"stages": 1, "width": 4, "side": 24, "batch": 3, "classes": 5},
+             _images(resnet50), {"": classifier(resnet50)}, {"": classifier_jax(resnet50_jax)}, optimizer=True,
+             checked={"stages": 1, "width": 64, "side": 32, "batch": 8, "classes": 100}),
     Workload("mobilenet", "MobileNetV3-small, 8 images of 96 x 96, SGD step", 1.2, 1.2,
              {"blocks": 11, "side": 96, "batch": 8, "classes": 100},
              {"blocks": 2, "side": 32, "batch": 3, "classes": 5},
