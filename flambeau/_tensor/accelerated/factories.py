@@ -12,7 +12,7 @@ from ...devices import CPU, META, device
 from ...modes import active_tracer
 from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.constants import _like
-from ..creation.from_data import finished
+from ..creation.factory_arguments import finished
 from ..dispatch.handlers import handlers
 from ..meta import reserved
 from ..tensor import Tensor, wrap

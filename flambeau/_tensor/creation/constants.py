@@ -34,18 +34,10 @@ from ..overriding.other_objects import with_other_object
 from ..shape.resizing import resize_
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
-from .from_data import (
-    check_legacy_device,
-    fill_new,
-    legacy_constructor,
-    makes_meta,
-    parse_sizes,
-    refuse_pinned,
-    refuse_sparse,
-    tensor,
-    to_array,
-    wrap_new,
-)
+from .element_arrays import fill_new, to_array
+from .factory_arguments import makes_meta, parse_sizes, refuse_pinned, refuse_sparse, wrap_new
+from .from_data import tensor
+from .legacy_constructor import check_legacy_device, legacy_constructor
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]

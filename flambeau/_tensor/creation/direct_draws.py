@@ -18,7 +18,7 @@ from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...modes import special
 from ..fastpath.repeated_layouts import KnownCalls, has_values, is_new
 from ..tensor import Tensor, wrap
-from .from_data import finished
+from .factory_arguments import finished
 from .generators import default_generator, lock
 
 empty = np.empty

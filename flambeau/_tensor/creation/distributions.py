@@ -34,7 +34,7 @@ from .draws import (
     sample,
     wrap_sample,
 )
-from .from_data import parse_sizes, refuse_pinned, refuse_sparse
+from .factory_arguments import parse_sizes, refuse_pinned, refuse_sparse
 from .generators import Generator, lock
 
 __all__ = ["_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "multinomial", "normal", "poisson"]

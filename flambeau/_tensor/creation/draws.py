@@ -32,7 +32,7 @@ from ..overriding.dispatch import Draw, is_on_accelerator
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten
 from .constants import with_flag
-from .from_data import finished, makes_meta, wrap_new
+from .factory_arguments import finished, makes_meta, wrap_new
 from .generators import Generator, default_generator, generator_for_device, lock
 
 

@@ -20,7 +20,7 @@ from ..tensor import Tensor, wrap
 from . import direct_draws
 from .constants import device_for_new, empty_like
 from .draws import draw_in_vmap, generator_on, in_vmap, new_sample, sample, sample_like, wrap_sample
-from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse
+from .factory_arguments import makes_meta, parse_sizes, refuse_pinned, refuse_sparse
 from .generators import Generator, lock
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]

@@ -21,7 +21,7 @@ from ..fastpath.repeated_layouts import known_results
 from ..shape.resizing import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
-from .from_data import refuse_pinned, refuse_sparse, wrap_new
+from .factory_arguments import refuse_pinned, refuse_sparse, wrap_new
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 

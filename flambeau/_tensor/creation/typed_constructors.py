@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import config, dtypes
 from ..tensor import Tensor
-from .from_data import legacy_constructor
+from .legacy_constructor import legacy_constructor
 
 
 class tensortype(type):

@@ -21,7 +21,7 @@ from ...warning_location import warn_once
 from ..argument_errors.guards import raise_refusal
 from ..argument_errors.messages import explained, unfit
 from ..argument_errors.type_names import not_a_tensor, type_name
-from ..creation.from_data import finished
+from ..creation.factory_arguments import finished
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated

@@ -13,7 +13,7 @@ from ...devices import CPU, strided
 from ...devices import device as device_of
 from ...engine.tensor_interface import layer
 from ...shapes import contiguous_strides
-from ..creation.from_data import shown_to_handlers
+from ..creation.legacy_constructor import shown_to_handlers
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import (

@@ -403,7 +403,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
             return self
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
-            from ..creation.from_data import scalar_array
+            from ..creation.element_arrays import scalar_array
             from ..tracer_notifications import notify_created
 
             src = wrap(scalar_array(src, dtypes.of_scalar(src.item() if isinstance(src, np.generic) else src)))

@@ -62,7 +62,7 @@ def _triangle(upper: bool) -> Any:
     def call(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None,
              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
         row, col, offset = index(row), index(col), index(offset)
-        from ..creation.from_data import refuse_pinned, refuse_sparse, wrap_new
+        from ..creation.factory_arguments import refuse_pinned, refuse_sparse, wrap_new
 
         if layout is not None:
             refuse_sparse(layout, name)

@@ -575,7 +575,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
             name = type(value).__name__ if type(value).__module__ == "builtins" else (
                 f"{type(value).__module__}.{type(value).__qualname__}")
             raise TypeError(f"can't assign a {name} to a torch.{self.dtype.legacy}")
-        from ..creation.from_data import scalar_array
+        from ..creation.element_arrays import scalar_array
         from ..tracer_notifications import notify_created
 
         number = value.item() if isinstance(value, np.generic) else value

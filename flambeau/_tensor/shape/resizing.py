@@ -33,7 +33,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     >>> torch.arange(4).resize_(2)
     tensor([0, 1])
     """
-    from ..creation.from_data import parse_sizes as shape_of
+    from ..creation.factory_arguments import parse_sizes as shape_of
 
     if self._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")

@@ -21,7 +21,7 @@ from ..argument_errors.guards import refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..creation.constants import full_like
-from ..creation.from_data import finished
+from ..creation.factory_arguments import finished
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind

@@ -9,7 +9,7 @@ from ... import dtypes
 from ...devices import strided
 from ...engine.tensor_interface import layer
 from ..argument_errors.type_names import type_name
-from ..creation.from_data import refuse_pinned
+from ..creation.factory_arguments import refuse_pinned
 from ..tensor import Tensor
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
