@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from ...kernels.memory_format import noted
 from ...warning_location import user_stacklevel
 from ..argument_errors.type_names import type_name
 from ..tensor import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 
 def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:

@@ -10,6 +10,7 @@ from ... import devices, dtypes
 from ...backends.elementless_array import without_elements
 from ...backends.sparse_array import not_implemented
 from ...devices import strided
+from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...modes import filled_memory, inference_used, special
 from ..argument_errors.out_arguments import check_records_nothing
@@ -21,7 +22,7 @@ from ..tensor import INFERENCE, Tensor, wrap
 from ..tracer_notifications import notify_created
 
 if TYPE_CHECKING:
-    pass
+    from ..memory.storage import UntypedStorage
 
 
 def makes_meta(device: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from ..memory.storage_classes import storage_classes
 from ..meta import is_meta
 from ..overriding.dispatch import handles
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
-
-if TYPE_CHECKING:
-    pass
 from .element_arrays import SCALAR_TYPES, scalar_array, to_array, with_own_dtype
-from .factory_arguments import refuse_pinned, wrap_new
+from .factory_arguments import on_storage, refuse_pinned, wrap_new
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from ..memory.storage_classes import storage_classes
 from ..meta import make_meta, mark_meta
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
-
-if TYPE_CHECKING:
-    pass
 from .element_arrays import is_sequence, to_array
 from .factory_arguments import on_storage, parse_sizes
 
