@@ -166,6 +166,7 @@ OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(n
 PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 
 BFLOAT16, HALF = bfloat16.numpy, float16.numpy
+_SINGLE, _empty = float32.numpy, np.empty
 NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
 COMPLEX32 = complex32.numpy
 
@@ -378,6 +379,24 @@ def register_converter(threshold: list[int], converter: Callable[[np.ndarray, np
     _threshold = threshold
 
 
+#: [(to float32, to bfloat16)] of few elements, each (result, array) -> result; [whether they are used]
+_few: list[tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = []
+_few_used = [False]
+
+
+def register_casts_of_few(functions: tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]],
+                          used: list[bool]) -> None:
+    """Register the functions that convert row-major arrays between bfloat16 and float32 in one call.
+
+    Args:
+        functions: (result, array) -> result, from bfloat16 and to it.
+        used: [whether they are]; may change later.
+    """
+    global _few_used
+    _few[:] = [functions]
+    _few_used = used
+
+
 _float8: list[Any] = []
 
 
@@ -399,6 +418,9 @@ def is_complex(array_dtype: np.dtype) -> bool:
 def widen(array: np.ndarray) -> np.ndarray:
     """An array of less than 32 bits as float32 (exact), complex32 as complex64; other arrays unchanged."""
     d = array.dtype
+    if d is BFLOAT16 and _few_used[0] and array.size <= _threshold[0] and array.__class__ is np.ndarray and (
+            array.flags.c_contiguous):
+        return _few[0][0](_empty(array.shape, _SINGLE), array)
     if d in NARROW and array.size > _threshold[0]:
         converted = _converter[0](array, float32.numpy)
         if converted is not None:
@@ -436,6 +458,8 @@ def _to_eight_bits(array: np.ndarray, to: np.dtype) -> np.ndarray:
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
     """A real array rounded to the nearest bfloat16, ties to even."""
     single = np.array(array, np.float32, order=_order(array), ndmin=1)
+    if _few_used[0] and single.flags.c_contiguous:
+        return _few[0][1](_empty(single.shape, BFLOAT16), single).reshape(np.shape(array))
     bits = single.view(np.uint32)
     rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
     rounded[np.isnan(single)] = 0x7FC0
@@ -480,13 +504,19 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     source = array.dtype
     if source is to:
         return array
-    if array.__class__ is np.ndarray and array.size <= _threshold[0] and array.flags.c_contiguous and array.ndim:
-        if source is BFLOAT16 and to is float32.numpy:
-            bits = array.view(np.uint16).astype(np.uint32)
-            bits <<= 16
-            return bits.view(to)
-        if to is BFLOAT16 and source is float32.numpy:
-            return _rounded_to_bfloat16(array)
+    if array.__class__ is np.ndarray and array.size <= _threshold[0] and array.flags.c_contiguous:
+        if source is BFLOAT16 and to is _SINGLE:
+            if _few_used[0]:
+                return _few[0][0](_empty(array.shape, to), array)
+            if array.ndim:
+                bits = array.view(np.uint16).astype(np.uint32)
+                bits <<= 16
+                return bits.view(to)
+        elif to is BFLOAT16 and source is _SINGLE:
+            if _few_used[0]:
+                return _few[0][1](_empty(array.shape, to), array)
+            if array.ndim:
+                return _rounded_to_bfloat16(array)
     if source == to:
         return array
     if source.kind in "biu" and to.kind == "f" and to.itemsize > 2:

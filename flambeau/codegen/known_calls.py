@@ -22,7 +22,7 @@ from .llvm.kernel_entry import FunctionPointer
 from .llvm.loop_nests import I1, I32, I64, POINTER, as_opaque_pointer, at, i64, local, loop, word
 
 #: the most tensors among the arguments, arguments of a step, new arrays that it is given, and steps
-TENSORS, SOURCES, NEW, STEPS = 8, 32, 8, 16
+TENSORS, SOURCES, NEW, STEPS = 8, 32, 8, 48
 
 #: words of a block: the address of the table of the entries' addresses, and their number
 ENTRIES, COUNT = 0, 1

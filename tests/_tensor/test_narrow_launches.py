@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import codegen
+from flambeau import codegen, dtypes
 from flambeau._tensor.fastpath.repeated_layouts import CALLS, PROOFS
 from flambeau.backends.compiled import enable_kernels
 from flambeau.backends.compiled.thresholds import SMALL_KERNELS
@@ -35,6 +35,9 @@ CALLS_ = {
     "mse_loss": lambda x, y: F.mse_loss(x, y), "matmul": lambda x, y: x @ y.t(),
     "transposed": lambda x, y: x.t() * y.t(),
     "cross_entropy": lambda x, y: F.cross_entropy(x, torch.zeros(x.shape[0], dtype=torch.long)),
+    "smoothed": lambda x, y: F.cross_entropy(x, torch.arange(x.shape[0]) % x.shape[1], label_smoothing=0.1),
+    "masked_fill": lambda x, y: x.masked_fill(y > 0, -2.5), "divided": lambda x, y: x / torch.tensor(3),
+    "int64": lambda x, y: x * torch.arange(x.shape[1]),
     "mixed": lambda x, y: x * y.float(), "pad": lambda x, y: F.pad(x, (1, 1)), "cat": lambda x, y: torch.cat([x, y]),
     "casts": lambda x, y: x.float().to(x.dtype), "glu": lambda x, y: F.glu(x), "prod": lambda x, y: x.prod(1)}
 
@@ -78,3 +81,26 @@ def test_gradients_are_recorded(dtype):
         leaf.grad = None
         with torch.no_grad():
             assert torch.equal(call(leaf), result)
+
+
+def test_casts_of_few_elements():
+    """One call of generated code has the bits of NumPy's passes, for any number, layout and not-a-number."""
+    enable_kernels()
+    bits = np.random.default_rng(0).integers(0, 1 << 32, 200, dtype=np.uint32)
+    bits[:8] = [0x7F800001, 0xFF800001, 0x7F7FFFFF, 0xFFFFFFFF, 1, 0x80000000, 0x3F808000, 0x3F818000]
+    single = bits.view(np.float32)
+    narrow = np.arange(0, 1 << 16, 61, dtype=np.uint16).view(dtypes.BFLOAT16)
+    arrays = [x[:n].reshape(shape) for x in (single, narrow) for n, shape in (
+        (0, (0, 3)), (1, ()), (7, (7,)), (200, (8, 25)))]
+    arrays += [single.reshape(8, 25).T, narrow[:200].reshape(8, 25)[:, ::2], single[3], np.broadcast_to(single[:1], 3)]
+
+    def converted():
+        return [(each.shape, each.strides, each.dtype, each.tobytes()) for x in arrays for each in (
+            dtypes.cast(x, dtypes.BFLOAT16), dtypes.cast(x, np.dtype(np.float32)), dtypes.widen(x))]
+
+    found = converted()
+    SMALL_KERNELS[0] = False
+    try:
+        assert found == converted()
+    finally:
+        SMALL_KERNELS[0] = True

@@ -20,7 +20,7 @@ from .known_views import view_launch
 from .launch_makers import filling_launch, launch_of
 from .linalg_launches import CHECKED
 from .linalg_launches import MAKERS as LINALG_MAKERS
-from .narrow_launches import narrow_launch
+from .narrow_launches import converting_launch, flat_steps, masked_fill_of_narrow, narrow_launch
 from .node_templates import NodeTemplate, Unlike
 from .recorded_calls import Filled, RecordedCall, values_of
 from .without_promotion import conversion_of
@@ -241,13 +241,15 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
     if op.kind != VIEW and not fills and (op.name in LINALG_MAKERS or all(
             x.__class__ is not ndarray or x.flags.c_contiguous for x in operands)):
         launch = launch_of(op, operands, values)
+        if launch is None and op.name == "masked_fill":
+            launch = masked_fill_of_narrow(*operands, **values)
         if launch is not None:
             return launch
     if op.kind == VIEW:
         return view_launch(operands, kernel_of(op), params)
     kernel = kernel_of(op)
     if conversion is None:
-        return _converting(op, operands, params)
+        return _converting(op, operands, params, values)
     numbers = conversion.numbers
     constants = [None if x.__class__ is ndarray else (x if x is None or numbers is None else numbers[x],)
                  for x in operands]
@@ -288,10 +290,13 @@ def _filled(results: tuple[ndarray, ...] | None) -> Filled | None:
     return None if results is None else Filled(results[0], list(results[1:]))
 
 
-def _converting(op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
+def _converting(op: Op, operands: list[Any], params: dict[str, Any], values: dict[str, Any]) -> Any:
     """The launch of an operator of arrays that are converted to the result's dtype."""
     if op.kind == ELEMENTWISE and params and len(operands) == 1 and operands[0].dtype in dtypes.NARROW and all(
             value.__class__ in (int, float) for value in params.values()):
+        launch = converting_launch(op, operands, values, operands[0].dtype)
+        if launch is not None:
+            return launch
         narrow, of_wide = operands[0].dtype, kernel_of(op)
         return lambda a: dtypes.cast(asarray(of_wide(dtypes.widen(a), **params)), narrow)
     if op.promote not in ("common", "float") or op.kind != ELEMENTWISE or params or op.unpromoted or (
@@ -300,6 +305,9 @@ def _converting(op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
         return None
     common, kernel = result_type([wrap(x) for x in operands]).numpy, kernel_of(op)
     if common in dtypes.NARROW:
+        launch = converting_launch(op, operands, values, common)
+        if launch is not None:
+            return launch
         return lambda *given: dtypes.cast(
             asarray(kernel(*[dtypes.widen(dtypes.cast(x, common)) for x in given])), common)
     if op.promote == "float" and common.kind != "f":
@@ -324,7 +332,7 @@ def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int, count: in
         result = None if values is None else values[last]
         return result.array if result.__class__ is Filled else result
 
-    run.steps = launches, last - count  # type: ignore[attr-defined]
+    run.steps = flat_steps(launches, count, last)  # type: ignore[attr-defined]
     return run
 
 

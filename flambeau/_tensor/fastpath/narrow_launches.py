@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from ...backends.compiled.thresholds import threshold_of
 from ...errstate import run_in_quiet
 from ...ir.decompositions.composites import narrow_programs
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
+from ...runtime.filling import Filling, NewArray, with_filling
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
 from .index_launches import target_loss
 from .launch_makers import launch_of
+from .without_promotion import conversion_of
 
 ndarray = np.ndarray
 asarray = np.asarray
@@ -98,6 +101,89 @@ def _of_target_loss(operands: list[Any], values: dict[str, Any], narrow: np.dtyp
     return run
 
 
+def converting_launch(op: Op, operands: list[ndarray], values: dict[str, Any], narrow: np.dtype) -> Launch:
+    """The launch of an elementwise operator on arrays of several dtypes that are converted to one of 16 bits, computed
+    in float32 and rounded; None where there is none."""
+    steps: list[tuple[Any, tuple[int, ...]]] = []
+    slots, converted = [], []
+    for number, x in enumerate(operands):
+        if x.dtype == narrow:
+            slots.append(number)
+            converted.append(x)
+            continue
+        convert = cast_launch(x, narrow)
+        if convert is None:
+            return None
+        slots.append(len(operands) + len(steps))
+        steps.append((convert, (number,)))
+        converted.append(convert(x))
+    if len(operands) == 1:
+        conversion = SimpleNamespace(narrow=narrow, compute=F32, numbers=None)
+    else:
+        conversion = conversion_of(op, [x.dtype for x in converted])
+        if conversion is None or conversion.narrow is None:
+            return None
+    compute = _between_casts(op, converted, values, conversion)
+    if compute is None:
+        return None
+    return _one_after_the_other([*steps, (compute, tuple(slots))], len(operands))
+
+
+def masked_fill_of_narrow(a: ndarray, mask: ndarray, value: Any) -> Launch:
+    """The launch of `masked_fill` on bits of 16: elements are moved, never converted; None where there is none."""
+    if a.dtype not in dtypes.NARROW or value.__class__ not in (int, float) or not a.size or not a.flags.c_contiguous:
+        return None
+    kernels = compiled_operators(REGISTRY)
+    if kernels is None:
+        return None
+    number = dtypes.cast(asarray(value, np.float32), a.dtype).view(np.int16)
+    where = kernels.launch(REGISTRY["where"], [mask, number, a.view(np.int16)], {}, None, [False, True, False])
+    filling = getattr(where, "filling", None)
+    if where is None or filling is None:
+        return None
+    sources = tuple([NewArray(each.shape, a.dtype) if each.__class__ is NewArray else 1 - each if each.__class__ is int
+                     else each for each in filling.sources])
+    dtype = a.dtype
+    return with_filling(lambda x, chosen: where(chosen, x.view(np.int16)).view(dtype),
+                        Filling(filling.function, sources, filling.owners, filling.result))
+
+
+def _one_after_the_other(steps: list[tuple[Any, tuple[int, ...]]], count: int) -> Callable[..., Any]:
+    """The function of so many arrays that gives the value of the last step; None as soon as one gives None."""
+    def run(*arrays: ndarray) -> Any:
+        found: list[Any] = list(arrays)
+        for launch, slots in steps:
+            value = launch(*[found[slot] for slot in slots])
+            if value is None:
+                return None
+            found.append(value)
+        return found[-1]
+
+    run.steps = flat_steps(steps, count)  # type: ignore[attr-defined]
+    return run
+
+
+def flat_steps(launches: Sequence[tuple[Any, tuple[int, ...]]],
+               count: int, last: int | None = None) -> tuple[list[tuple[Any, tuple[int, ...]]], int]:
+    """Steps of one call each, of launches that may have several steps themselves; the number of the result's step.
+
+    Args:
+        count: of the arrays that are given.
+        last: the slot of the result; None for that of the last launch.
+    """
+    at = list(range(count))  # of the arguments, then of each launch's result
+    steps: list[tuple[Any, tuple[int, ...]]] = []
+    for launch, sources in launches:
+        given = [at[each] for each in sources]
+        inner, result = getattr(launch, "steps", (((launch, tuple(range(len(given)))),), 0))
+        first = count + len(steps)
+        for step, slots in inner:
+            steps.append((step, tuple([
+                given[each] if each < len(given) else first + each - len(given) for each in slots])))
+        at.append(first + result)
+    return steps, at[-1 if last is None else last] - count
+
+
 def _is_number(operand: Any) -> bool:
     return operand is not None and operand.__class__ is not ndarray
 
@@ -148,17 +234,7 @@ def _between_casts(op: Op, operands: list[Any], values: dict[str, Any], conversi
             return None
         steps.append((round_, (len(given) + len(steps) - 1,)))
 
-    def run(*arrays: ndarray) -> Any:
-        found: list[Any] = list(arrays)
-        for launch, slots in steps:
-            value = launch(*[found[slot] for slot in slots])
-            if value is None:
-                return None
-            found.append(value)
-        return found[-1]
-
-    run.steps = tuple(steps), len(steps) - 1  # type: ignore[attr-defined]
-    return run
+    return _one_after_the_other(steps, len(given))
 
 
-__all__ = ["narrow_launch"]
+__all__ = ["converting_launch", "flat_steps", "masked_fill_of_narrow", "narrow_launch"]

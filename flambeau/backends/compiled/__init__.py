@@ -225,7 +225,28 @@ def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
     return result
 
 
+def _load_casts_of_few() -> tuple[Any, Any]:
+    from ...codegen.elementwise import few_casts
+
+    functions = few_casts.function(few_casts.WIDEN), few_casts.function(few_casts.ROUND)
+    dtypes.register_casts_of_few(functions, SMALL_KERNELS)
+    return functions
+
+
+def _widen_few(result: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """The first call, which loads the functions for those that follow."""
+    widened: np.ndarray = _load_casts_of_few()[0](result, array)
+    return widened
+
+
+def _round_few(result: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """The first call, which loads the functions for those that follow."""
+    rounded: np.ndarray = _load_casts_of_few()[1](result, array)
+    return rounded
+
+
 dtypes.register_converter(NARROW_CASTS, convert)
+dtypes.register_casts_of_few((_widen_few, _round_few), SMALL_KERNELS)
 dtypes.register_float8(float8)
 
 

@@ -56,11 +56,12 @@ class ArrayFunction:
 
     def leave(self, index: int) -> None:
         """Return an argument."""
-        value = self._argument(index)
+        value = self.argument(index)
         self.b.call(self._python("refer", _VOID, POINTER), [value])
         self.b.ret(value)
 
-    def _argument(self, index: int) -> Any:
+    def argument(self, index: int) -> Any:
+        """An argument, an object."""
         return self.b.load(self.b.gep(self._arguments, [i64(index)], source_etype=POINTER), typ=POINTER)
 
     def _python(self, field: str, result: Any, *types: Any) -> FunctionPointer:
@@ -75,7 +76,7 @@ class ArrayFunction:
             b.ret(ir.Constant(POINTER, None))
 
     def _data(self, index: int) -> Any:
-        b, array = self.b, self._argument(index)
+        b, array = self.b, self.argument(index)
         self._refuse_unless(b.icmp_unsigned("==", b.ptrtoint(b.load(at(b, array, entry_points.TYPE), typ=POINTER), I64),
                                             self.word(self._fields["ndarray"])))
         return b.load(at(b, array, numpy_abi.DATA), typ=POINTER)
