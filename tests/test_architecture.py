@@ -48,7 +48,8 @@ LAYERS: list[list[str]] = [
     ["alias", "cli", "compiler.dynamo.backends.common", "compiler.dynamo.backends.debugging",
      "compiler.dynamo.exporting", "compiler.dynamo.test_case", "compiler.dynamo.testing", "compiler.functorch.apis",
      "compiler.functorch.aot_autograd", "compiler.functorch.compilers", "compiler.functorch.make_functional",
-     "compiler.functorch.partitioners", "compiler.inductor.test_case", "demo", "distributed.pipelining", "export",
+     "compiler.functorch.partitioners", "compiler.inductor.runtime", "compiler.inductor.test_case",
+     "compiler.inductor.utils", "demo", "distributed.pipelining", "export",
      "functorch", "fx", "onnx", "testing._internal.logging_tensor", "testing._internal.two_tensor",
      "utils._debug_mode", "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
 ]

@@ -14,6 +14,54 @@ import pytest
 import flambeau
 
 PROGRAMS = {
+    "fresh caches": """
+        import os
+        from {torch}._inductor.utils import clear_on_fresh_inductor_cache, fresh_inductor_cache, timed
+        from {torch}._inductor.utils import argsort, ceildiv, is_pointwise_use, is_view, pad_listlike, unique
+        from {torch}._inductor.runtime.benchmarking import benchmarker
+
+        @clear_on_fresh_inductor_cache
+        class Cache:
+            @staticmethod
+            def cache_clear():
+                print("cleared")
+
+        entries = {}
+        with fresh_inductor_cache(entries):
+            folder = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+            print(os.path.isdir(folder), os.environ["TRITON_CACHE_DIR"] == os.path.join(folder, "triton"))
+        print(os.path.exists(folder), entries, "TRITON_CACHE_DIR" in os.environ)
+        print(timed(lambda x: x + 1, (torch.ones(2),), times=2, device="cpu") > 0)
+        print(argsort([3, 1, 3]), ceildiv(7, 2), pad_listlike([3], 2), list(unique("aba")))
+        print(is_view(torch.ops.aten.view.default), is_view(torch.ops.aten.add.Tensor))
+        print(benchmarker.benchmark(torch.sin, (torch.ones(3),), {}) > 0, benchmarker.benchmark_cpu(list) > 0)
+        try:
+            benchmarker.benchmark(list, (), {})
+        except ValueError as error:
+            print(error)
+    """,
+    "code of compiled functions": """
+        from {torch}._inductor.utils import run_and_get_code, run_fw_bw_and_get_code
+        torch.manual_seed(0)
+        f = torch.compile(lambda x: x.sin().add_(1))
+        result, codes = run_and_get_code(f, torch.zeros(3))
+        print(result, len(codes), all(type(code) is str for code in codes))
+        x = torch.ones(3)
+        result, codes = run_and_get_code(torch.compile(lambda x: x.mul_(2)), x)
+        print(result, x)
+    """,
+    "settings of the exporter": """
+        from {torch}._export import config
+        import {torch}._export.config as same
+        print(config.use_new_tracer_experimental, same is config)
+        with config.patch(error_on_lifted_constant_tensors=False):
+            print(config.error_on_lifted_constant_tensors)
+    """,
+    "a profiler that is stopped": """
+        with torch.profiler.profile():
+            torch.ones(2).sin()
+            print(type(torch.autograd._disable_profiler()).__name__, torch.autograd._profiler_enabled())
+    """,
     "logging tensor": """
         from {torch}.testing._internal.logging_tensor import LoggingTensor, capture_logs, log_input
         with capture_logs() as logs:

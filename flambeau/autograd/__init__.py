@@ -24,6 +24,7 @@ _LAZY = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_coun
           "SavedTensor": "flambeau.engine.saved.saved_tensors",
           "Variable": "flambeau.autograd.variable", "_is_checkpoint_valid": "flambeau.autograd.variable",
           "DeviceType": "flambeau.autograd.profiler_util",
+          "_disable_profiler": "flambeau.autograd.profiler",
           "_profiler_enabled": "flambeau.autograd.profiler", "kineto_available": "flambeau.autograd.profiler",
           "gradcheck": "flambeau.autograd.gradcheck", "gradgradcheck": "flambeau.autograd.gradcheck"}
 _MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "profiler",

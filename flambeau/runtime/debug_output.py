@@ -16,9 +16,10 @@ With `llvm` or `asm`, code is compiled even if the persistent cache has it, sinc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 VIEWS = ("ir", "graph_breaks", "recompiles", "kernels", "llvm", "asm")
 #: artifacts of PyTorch's compilers -> views
@@ -29,6 +30,8 @@ ARTIFACTS = {
     **dict.fromkeys(("output_code", "kernel_code", "schedule", "fusion", "ir_post_fusion"), ("kernels",)),
     "graph_breaks": ("graph_breaks",)}
 _enabled: set[str] = set()
+#: where texts go instead of stderr
+_collected: list[list[str]] = []
 
 
 def enable(views: Iterable[str]) -> None:
@@ -77,9 +80,33 @@ def is_enabled(*views: str) -> bool:
     return any(view in names for view in views)
 
 
+@contextlib.contextmanager
+def collect(*views: str) -> Iterator[list[str]]:
+    """Enable views inside a `with` block, and append to a list what is shown there.
+
+    >>> from flambeau.runtime import debug_output as debugging
+    >>> with debugging.collect("kernels") as texts:
+    ...     debugging.show("kernel 0")
+    >>> texts
+    ['kernel 0']
+    """
+    texts: list[str] = []
+    added = set(views) - _enabled
+    _enabled.update(added)
+    _collected.append(texts)
+    try:
+        yield texts
+    finally:
+        _collected.remove(texts)
+        _enabled.difference_update(added)
+
+
 def show(text: str) -> None:
-    """Print a view's text to stderr, followed by an empty line."""
+    """Print a view's text to stderr, followed by an empty line, or append it to the list of `collect`."""
+    if _collected:
+        _collected[-1].append(text)
+        return
     print(text, file=sys.stderr, end="\n\n", flush=True)
 
 
-__all__ = ["ARTIFACTS", "VIEWS", "enable", "is_enabled", "show", "torch_logs"]
+__all__ = ["ARTIFACTS", "VIEWS", "collect", "enable", "is_enabled", "show", "torch_logs"]

@@ -9,7 +9,20 @@ from .._tensor import Tensor
 from ..dtypes import dtype
 from .close import assert_allclose, assert_close
 from .mismatch import scalar_message, tensor_message
-from .tolerances import TOLERANCES, max_tolerances, tolerances
+from .pairs import (
+    BooleanPair,
+    ErrorMeta,
+    NonePair,
+    NumberPair,
+    ObjectPair,
+    Pair,
+    TensorLikePair,
+    UnsupportedInputs,
+    not_close_error_metas,
+    originate_pairs,
+    tolerances_of,
+)
+from .tolerances import TOLERANCES, max_tolerances
 
 Identifier = str | Callable[[str], str] | None
 
@@ -44,14 +57,14 @@ def get_tolerances(*inputs: Tensor | dtype, rtol: float | None, atol: float | No
         id: indices and keys of the inputs in their containers.
 
     Raises:
-        Mismatch: only one of `rtol` and `atol` is passed.
+        ErrorMeta: only one of `rtol` and `atol` is passed.
 
     >>> import flambeau as torch
     >>> from flambeau.testing._comparison import get_tolerances
     >>> get_tolerances(torch.float64, rtol=None, atol=None)
     (1e-07, 1e-07)
     """
-    return tolerances(rtol, atol, tuple(map(_dtype_of, inputs)), id)
+    return tolerances_of(*map(_dtype_of, inputs), rtol=rtol, atol=atol, id=id)
 
 
 def make_scalar_mismatch_msg(actual: complex, expected: complex, *, rtol: float, atol: float,
@@ -111,5 +124,6 @@ def _identified(identifier: Identifier, default: str) -> str:
     return default if identifier is None else identifier
 
 
-__all__ = ["assert_allclose", "assert_close", "default_tolerances", "get_tolerances", "make_scalar_mismatch_msg",
-           "make_tensor_mismatch_msg"]
+__all__ = ["BooleanPair", "ErrorMeta", "NonePair", "NumberPair", "ObjectPair", "Pair", "TensorLikePair",
+           "UnsupportedInputs", "assert_allclose", "assert_close", "default_tolerances", "get_tolerances",
+           "make_scalar_mismatch_msg", "make_tensor_mismatch_msg", "not_close_error_metas", "originate_pairs"]

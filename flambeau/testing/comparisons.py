@@ -103,31 +103,40 @@ def tensor_like_pair(actual: Any, expected: Any, path: Path, closeness: Closenes
 
 def _compare_tensors(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness, rtol: float,
                      atol: float) -> None:
-    _compare_attributes(actual, expected, path, closeness)
-    a, b = actual.detach(), expected.detach()
+    compare_attributes(actual, expected, path, closeness)
+    a, b = equalized(actual.detach(), expected.detach())
+    if has_sparse((a, b)):
+        compare_sparse(a, b, path, closeness.equal_nan, rtol, atol)
+    else:
+        compare_dense(a, b, path, closeness.equal_nan, rtol, atol)
+
+
+def equalized(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Two tensors on one device, of one dtype, of one layout.
+
+    >>> import flambeau as torch
+    >>> equalized(torch.ones(2), torch.ones(2, dtype=torch.int64))
+    (tensor([1., 1.]), tensor([1., 1.]))
+    """
     if a.device != b.device:
         a, b = a.cpu(), b.cpu()
     if a.dtype != b.dtype:
         common = dtypes.promote_types(*(dtypes.int64 if x.dtype in _UNSIGNED else x.dtype for x in (a, b)))
         a, b = a.to(common), b.to(common)
-    if has_sparse((a, b)):
-        if a.layout != b.layout:
-            a, b = a.to_dense(), b.to_dense()
-        else:
-            compare_sparse(a, b, path, closeness.equal_nan, rtol, atol)
-            return
-    _compare_dense(a, b, path, closeness.equal_nan, rtol, atol)
+    if has_sparse((a, b)) and a.layout != b.layout:
+        a, b = a.to_dense(), b.to_dense()
+    return a, b
 
 
-def _compare_dense(a: Tensor, b: Tensor, path: Path, equal_nan: bool, rtol: float, atol: float,
-                   subject: str = "Tensor-likes") -> None:
-    """Compare the elements of two dense tensors of one shape and dtype."""
+def compare_dense(a: Tensor, b: Tensor, path: Path, equal_nan: bool, rtol: float, atol: float,
+                  subject: str | None = None) -> None:
+    """Compare the elements of two dense tensors of one shape and dtype; `subject` says in messages what they are."""
     matches = fn.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if fn.all(matches):
         return
     if a._array.ndim:
-        raise Mismatch(tensor_message(a, b, matches, rtol, atol, subject), path)
-    raise Mismatch(scalar_message(a.item(), b.item(), rtol, atol), path)
+        raise Mismatch(tensor_message(a, b, matches, rtol, atol, subject or "Tensor-likes"), path)
+    raise Mismatch(scalar_message(a.item(), b.item(), rtol, atol, subject or "Scalars"), path)
 
 
 def compare_sparse(actual: Tensor, expected: Tensor, path: Path, equal_nan: bool, rtol: float, atol: float) -> None:
@@ -148,13 +157,14 @@ def compare_sparse(actual: Tensor, expected: Tensor, path: Path, equal_nan: bool
         indices = {names[0]: (a.compressed.astype(common), b.compressed.astype(common)),
                    names[1]: (a.plain.astype(common), b.plain.astype(common))}
     for name, (x, y) in indices.items():
-        _compare_dense(fn.from_numpy(x), fn.from_numpy(y), path, False, 0, 0, f"Sparse {format_name(a)} {name}")
-    _compare_dense(actual._values() if actual.is_sparse else actual.values(),
-                   expected._values() if expected.is_sparse else expected.values(), path, equal_nan, rtol, atol,
-                   f"Sparse {format_name(a)} values")
+        compare_dense(fn.from_numpy(x), fn.from_numpy(y), path, False, 0, 0, f"Sparse {format_name(a)} {name}")
+    compare_dense(actual._values() if actual.is_sparse else actual.values(),
+                  expected._values() if expected.is_sparse else expected.values(), path, equal_nan, rtol, atol,
+                  f"Sparse {format_name(a)} values")
 
 
-def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness) -> None:
+def compare_attributes(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness) -> None:
+    """Compare shape, layout, strides, device and dtype of two tensors, as far as is asked for."""
     attributes: list[tuple[str, Any, Any]] = [("shape", actual.shape, expected.shape)]
     if closeness.check_layout:
         attributes.append(("layout", actual.layout, expected.layout))
@@ -173,4 +183,5 @@ def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, closeness:
 PAIR_TYPES: dict[str, Callable[[Any, Any, Path, Closeness], Comparison | None]] = {
     "NonePair": none_pair, "BooleanPair": boolean_pair, "NumberPair": number_pair, "TensorLikePair": tensor_like_pair}
 
-__all__ = ["PAIR_TYPES", "Closeness", "Comparison", "Path"]
+__all__ = ["PAIR_TYPES", "Closeness", "Comparison", "Path", "compare_attributes", "compare_dense", "compare_sparse",
+           "equalized"]

@@ -1,0 +1,1 @@
+"""`torch._inductor.runtime`: measuring functions."""
