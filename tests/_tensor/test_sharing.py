@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
 import sys
 from multiprocessing.reduction import ForkingPickler
 
@@ -145,3 +146,10 @@ def test_compiled_code_sees_the_shared_memory():
     x.share_memory_()
     write_in_child(lambda: x.fill_(4.0))
     assert double(x).tolist() == [8, 8, 8]
+
+
+def test_storages_have_their_methods_before_anything_else_is_imported():
+    code = ("import flambeau as torch; s = torch.UntypedStorage([1, 2]); print(s.is_shared(), s.resize_(4).nbytes(), "
+            "torch.FloatStorage(3).share_memory_().is_shared())")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["False", "4", "True"]

@@ -22,7 +22,8 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from . import pickling
 from .access import _warn_of_hooks
-from .sharing import share_storage, share_tensor
+from .shared_storage import share_storage
+from .sharing import share_tensor
 from .storage import TypedStorage, UntypedStorage
 
 #: `cdata` of the references that were made -> the owner of the memory, while it lives

@@ -21,6 +21,7 @@ from ..dispatch.handlers import handlers, host_elements
 from ..meta import NO_DATA, lacks_elements, reserved
 from ..shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
 from ..tensor import Tensor, wrap
+from .shared_storage import PinnedMemory, SharedStorage, resize_storage, share_storage
 from .storage_classes import storage_classes
 
 
@@ -151,7 +152,7 @@ class StorageBase:
         return object.__new__(cls)
 
 
-class UntypedStorage(_Storage, StorageBase):
+class UntypedStorage(_Storage, SharedStorage, StorageBase):
     """The bytes that a tensor and its views share.
 
     Args:
@@ -545,7 +546,7 @@ def check_storage_arguments(args: tuple[Any, ...], wrap_storage: Any, expected: 
         raise TypeError(f"{expected}Argument type not recognized: {type(args[0])}")
 
 
-class TypedStorage(_Storage):
+class TypedStorage(_Storage, PinnedMemory):
     """The memory of a tensor and its views, as elements of one dtype; deprecated, use `UntypedStorage`.
 
     Args:
@@ -622,6 +623,35 @@ class TypedStorage(_Storage):
     def resizable(self) -> bool:
         """Whether the number of elements can change."""
         return self._untyped_storage.resizable()
+
+    def is_shared(self) -> bool:
+        """Whether the storage is in shared memory."""
+        return self._untyped_storage.is_shared()
+
+    _is_shared = is_shared
+
+    def share_memory_(self) -> TypedStorage:
+        """Move the storage to shared memory (`UntypedStorage.share_memory_`)."""
+        share_storage(self._untyped_storage)
+        return self
+
+    _share_memory_ = share_memory_
+
+    def resize_(self, size: int) -> None:
+        """Change the number of elements, in place."""
+        resize_storage(self._untyped_storage, size * self.element_size())
+
+    _resize_ = resize_
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        return self._untyped_storage._share_fd_cpu_()
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        return self._untyped_storage._share_filename_cpu_()
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """A storage of `size` elements of the same dtype in shared memory."""
+        return TypedStorage(UntypedStorage._new_shared(size * self.element_size()), self.dtype)
 
     def tolist(self) -> list[Any]:
         """The elements as Python scalars."""

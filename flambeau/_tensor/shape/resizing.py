@@ -219,7 +219,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
 def _grow(self: Tensor, strided: bool, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...],
           offset: int) -> None:
     """Resize a storage that a tensor is to be on to what it needs, if it gets another shape, or is `strided`."""
-    from ..memory.sharing import resize_storage
+    from ..memory.shared_storage import resize_storage
 
     itemsize = self._array.itemsize
     if shape == self._array.shape and not (strided and strides != element_strides(self._array)):
