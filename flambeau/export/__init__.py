@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ..utils import _pytree
@@ -104,3 +105,12 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
 
 
 _ = (exported_program, graph_signature)
+
+#: modules that are imported when they are first looked up
+_MODULES = ("custom_ops", "decomp_utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

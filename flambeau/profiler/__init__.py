@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import warnings
@@ -406,3 +407,12 @@ class ExecutionTraceObserver:
 
 __all__ = ["DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "itt", "kineto_available",
            "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
+
+#: modules that are imported when they are first looked up
+_MODULES = ("profiler",)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
