@@ -11,6 +11,7 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau.backends.compiled import enable_kernels, plan_families
 from flambeau.backends.compiled.families import matmul as products
+from flambeau.backends.compiled.launching import Plan
 from flambeau.backends.compiled.plan_families import PlanFamilies, PlanFamily
 from flambeau.codegen.elementwise import elementwise
 from flambeau.codegen.matmul import matmul
@@ -113,7 +114,7 @@ def test_what_has_other_bits_is_no_family(monkeypatch):
         launches = families.launches("sum(0)", FAMILIES["sum(0)"][0](n), inexact, 1)
         assert [tuple(map(launch.resolve, each.words)) for each in launches] == [
             tuple(map(launch.resolve, each.words)) for each in make(FAMILIES["sum(0)"][0](n))]
-    assert not families._families
+    assert not families._served
 
 
 def _step(n, parameters):
@@ -144,14 +145,15 @@ def test_training_steps_of_random_batch_sizes(monkeypatch):
     enable_kernels()
     sizes = [int(n) for n in np.random.default_rng(1).permutation(np.arange(80, 240))[:60]]
     used = []
-    serve = PlanFamily.launches
-    monkeypatch.setattr(PlanFamily, "launches", lambda self, n: used.append(n) or serve(self, n))
+    serve = PlanFamily.plan
+    monkeypatch.setattr(PlanFamily, "plan", lambda self, n, *args: used.append(n) or serve(self, n, *args))
     parameters = _parameters()
     _forget()
     with_families = [_step(n, parameters) for n in sizes]
     assert len(used) > 40
     _forget()
-    monkeypatch.setattr(PlanFamilies, "launches", lambda self, what, specs, make, writes: make(specs))
+    monkeypatch.setattr(PlanFamilies, "plan", lambda self, what, outs, specs, make, writes, scalars=():
+                        Plan(outs, make(specs), scalars))
     assert [_step(n, parameters) for n in sizes] == with_families
 
 

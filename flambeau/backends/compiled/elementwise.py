@@ -116,10 +116,10 @@ class ElementwiseKernel:
         def make(specs: Sequence[Spec]) -> Sequence[Launch]:
             return elementwise.launches(self.outputs, specs[:len(outs)], specs[len(outs):])
 
-        launches = FAMILIES_OF_PLANS.launches(self, [*outs, *ins], make, len(outs))
-        results = [(out.shape, out.dtype, None if out == Spec.dense(out.shape, out.dtype) else out.strides)
-                   for out in outs]
-        return Plan(results, launches, self.scalars if self.direct_scalars else ())
+        results = tuple([(out.shape, out.dtype, None if out == Spec.dense(out.shape, out.dtype) else out.strides)
+                         for out in outs])
+        return FAMILIES_OF_PLANS.plan(self, results, [*outs, *ins], make, len(outs),
+                                      self.scalars if self.direct_scalars else ())
 
 
 __all__ = ["ElementwiseKernel"]

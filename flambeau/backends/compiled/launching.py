@@ -27,10 +27,11 @@ empty = np.empty
 MAX_PLANS = 1024
 _BYTE = np.dtype(np.uint8)
 #: words of a plan's block: the number of launches, whether there is scratch memory, whether to release the GIL, the
-#: number of scalars, a bit mask of those that are doubles; the fields of `entry_points`; then _EACH words per launch
-_SCRATCH, _RELEASES_GIL, _SCALARS, _DOUBLES, _ADDRESSES = range(1, 6)
-_HEAD = _ADDRESSES + entry_points.FIELD_COUNT
-_EACH = 4
+#: number of scalars, a bit mask of those that are doubles; the fields of `entry_points`; then EACH words per launch
+SCRATCH, RELEASES_GIL, _SCALARS, _DOUBLES, _ADDRESSES = range(1, 6)
+HEAD = _ADDRESSES + entry_points.FIELD_COUNT
+#: words of a launch: its body, the number of chunks, the address of its plan, and what is called after all chunks
+EACH, CHUNKS, ADDRESS = 4, 1, 2
 _DOUBLE = np.dtype(np.float64)
 
 _IR = """
@@ -191,9 +192,9 @@ leave:
 
 
 def _generate() -> str:
-    return _IR.format(data=entry_points.DATA, run=thread_pool.RUN_OFFSET, head=_HEAD, each=_EACH,
-                      alignment=launch.ALIGNMENT, alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH,
-                      long=_RELEASES_GIL, numbers=_SCALARS, doubles=_DOUBLES, type=entry_points.TYPE,
+    return _IR.format(data=entry_points.DATA, run=thread_pool.RUN_OFFSET, head=HEAD, each=EACH,
+                      alignment=launch.ALIGNMENT, alignment_mask=launch.ALIGNMENT - 1, scratch=SCRATCH,
+                      long=RELEASES_GIL, numbers=_SCALARS, doubles=_DOUBLES, type=entry_points.TYPE,
                       **entry_points.field_indices(_ADDRESSES))
 
 
@@ -201,6 +202,12 @@ def _generate() -> str:
 def _entry_point_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
     """The function that makes a built-in function from a plan's block."""
     return entry_points.builtin_function_maker("enter", _generate())
+
+
+def block_head(launches: int, scalars: Sequence[np.dtype]) -> list[int]:
+    """The first words of the block of so many launches, without scratch memory, that holds the GIL."""
+    doubles = sum(1 << i for i, dtype in enumerate(scalars) if dtype == _DOUBLE)
+    return [launches, False, False, len(scalars), doubles, *entry_points.block_fields()]
 
 
 class Plan:
@@ -218,7 +225,7 @@ class Plan:
         divided: whether a launch has several chunks, which threads share.
     """
 
-    __slots__ = ("_plans", "_references", "divided", "enter", "outs", "scratch")
+    __slots__ = ("_references", "divided", "enter", "outs", "scratch")
 
     def __init__(self, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
                  launches: Sequence[Launch], scalars: Sequence[np.dtype] = ()) -> None:
@@ -227,13 +234,11 @@ class Plan:
         self.enter: Any = None
         self.divided = any(each.chunks > 1 for each in launches)
         self._references: list[Any] = []
-        self._plans: list[int] = []  # addresses
         if not launches:
             return
-        doubles = sum(1 << i for i, dtype in enumerate(scalars) if dtype == _DOUBLE)
-        # a plan of less than about 10 us holds the GIL
-        words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(scalars), doubles,
-                 *entry_points.block_fields()]
+        words = block_head(len(launches), scalars)
+        words[SCRATCH] = bool(self.scratch)
+        words[RELEASES_GIL] = any(each.shared for each in launches)  # one of less than about 10 us holds the GIL
         for each in launches:
             plan: Any = each.words  # an array, or words that become one
             if plan.__class__ is ndarray:
@@ -242,16 +247,27 @@ class Plan:
                 plan = launch.plan_array(plan)
                 address = ctypes.addressof(plan)
             self._references += (each.library, plan)
-            self._plans.append(address)
             words += [launch.resolve(each.body), each.chunks, address, launch.resolve(each.then)]
         self.enter = _entry_point_maker()(np.array(words, np.int64))
 
+    @classmethod
+    def of_block(cls, block: ndarray, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
+                 scratch: int, divided: bool, owners: list[Any]) -> Plan:
+        """The plan of a block that is complete (`plan_families`).
+
+        Args:
+            owners: of what the block refers to.
+        """
+        plan = cls.__new__(cls)
+        plan.outs, plan.scratch, plan.divided, plan._references = tuple(outs), scratch, divided, owners
+        plan.enter = _entry_point_maker()(block)
+        return plan
+
     def address_of(self, number: int, word: int) -> int:
         """The address of a word of a launch's plan, or of the number of its chunks: -1."""
-        if word >= 0:
-            return self._plans[number] + 8 * word
         block: ndarray = self.enter.__self__
-        return block.ctypes.data + 8 * (_HEAD + _EACH * number + 1)
+        at = HEAD + EACH * number
+        return int(block[at + ADDRESS]) + 8 * word if word >= 0 else block.ctypes.data + 8 * (at + CHUNKS)
 
     def run(self, arrays: Sequence[Any]) -> None:
         """Run the launches on these results, arrays and scalars."""

@@ -67,9 +67,9 @@ class ReductionKernel:
         def make(specs: Sequence[Spec]) -> Sequence[Launch]:
             return reduction.launches(self.terms, specs[:len(output_specs)], specs[len(output_specs):], axes)
 
-        launches = FAMILIES_OF_PLANS.launches((self, axes), [*output_specs, *input_specs], make, len(output_specs))
-        return Plan([(result_shape, out.dtype, None) for out in output_specs], launches,
-                    self.scalars if self.direct_scalars else ())
+        return FAMILIES_OF_PLANS.plan((self, axes), tuple([(result_shape, out.dtype, None) for out in output_specs]),
+                                      [*output_specs, *input_specs], make, len(output_specs),
+                                      self.scalars if self.direct_scalars else ())
 
 
 __all__ = ["ReductionKernel"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....codegen.indexing import indexing
 from ....runtime.launch import Spec
-from ..launching import Plan, PlanCache
+from ..launching import PlanCache
 from ..plan_families import FAMILIES_OF_PLANS
 from .copying import new_copy
 
@@ -42,8 +42,9 @@ def take(x: ndarray, index: ndarray, dim: int, shape: tuple[int, ...], wrap: boo
     plan = _plans.plans.get(key)
     if plan is None:
         specs = Spec.of(out), Spec.of(flag), Spec.of(x), Spec.of(index)
-        plan = _plans.insert(key, Plan((), FAMILIES_OF_PLANS.launches(
-            ("take", dim, wrap), specs, lambda each: indexing.take(each[0], each[1], each[2], each[3], dim, wrap), 2)))
+        plan = _plans.insert(key, FAMILIES_OF_PLANS.plan(
+            ("take", dim, wrap), (), specs,
+            lambda each: indexing.take(each[0], each[1], each[2], each[3], dim, wrap), 2))
     plan.run((out, flag, x, index))
     return None if flag[0] else out
 
@@ -55,9 +56,9 @@ def _put(out: ndarray, index: ndarray, source: ndarray, dim: int, op: str, fill:
     plan = _plans.plans.get(key)
     if plan is None:
         specs = Spec.of(out), Spec.of(flag), Spec.of(source), Spec.of(index)
-        plan = _plans.insert(key, Plan((), FAMILIES_OF_PLANS.launches(
-            (op, dim, fill, wrap), specs,
-            lambda each: indexing.put(each[0], each[1], each[2], each[3], dim, op, fill, wrap), 2)))
+        plan = _plans.insert(key, FAMILIES_OF_PLANS.plan(
+            (op, dim, fill, wrap), (), specs,
+            lambda each: indexing.put(each[0], each[1], each[2], each[3], dim, op, fill, wrap), 2))
     plan.run((out, flag, source, index))
     return None if flag[0] else out
 

@@ -80,7 +80,6 @@ class MatmulKernels:
         from ....codegen.matmul import matmul
         from ....runtime.launch import Spec
         from .. import blas_crossover
-        from ..launching import Plan
         from ..plan_families import FAMILIES_OF_PLANS
         from .tiny_matmuls import TinyMatmul, is_tiny
 
@@ -88,7 +87,7 @@ class MatmulKernels:
         self.crossovers = blas_crossover.Crossovers(self._by_kernel, _matmul)
         # modules that are imported with the first product by a kernel
         self._kind, self._is_tiny, self._tiny = blas_crossover.matmul_kind, is_tiny, TinyMatmul
-        self._launches, self._spec, self._plan_of, self._families = matmul.launches, Spec, Plan, FAMILIES_OF_PLANS
+        self._launches, self._spec, self._families = matmul.launches, Spec, FAMILIES_OF_PLANS
 
     def choose(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray,
                epilogue: Epilogue | None = None) -> MatmulDispatch:
@@ -129,7 +128,7 @@ class MatmulKernels:
             return self._launches(specs[:1], specs[1], specs[2], specs[3:], nodes)
 
         specs = [self._spec.dense(shape, x.dtype), *map(self._spec.of, (x, y, *extras))]
-        return self._plan_of([(shape, x.dtype, None)], self._families.launches(("matmul", nodes), specs, make, 1))
+        return self._families.plan(("matmul", nodes), ((shape, x.dtype, None),), specs, make, 1)
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
         """x @ y by a kernel, regardless of the limits."""

@@ -9,7 +9,7 @@ import numpy as np
 from ....codegen.elementwise import elementwise
 from ....codegen.scalar.scalar_ir import exp, variable
 from ....runtime.launch import Spec
-from ..launching import Plan, PlanCache
+from ..launching import PlanCache
 from ..plan_families import FAMILIES_OF_PLANS
 
 _plans = PlanCache()
@@ -28,10 +28,9 @@ def scaled_negative_exp(x: np.ndarray, value: Any) -> np.ndarray:
     out = np.empty(x.shape, x.dtype)
     if plan is None:
         expression = 0 - exp(variable(0, x.dtype)) * variable(1, x.dtype)  # +0 where value is 0
-        launches = FAMILIES_OF_PLANS.launches(
-            "scaled_negative_exp", [Spec.of(out), Spec.of(x), Spec.of(scalar)],
-            lambda specs: elementwise.launches([expression], specs[:1], specs[1:]), 1)
-        plan = _plans.insert(key, Plan((), launches))
+        plan = _plans.insert(key, FAMILIES_OF_PLANS.plan(
+            "scaled_negative_exp", (), [Spec.of(out), Spec.of(x), Spec.of(scalar)],
+            lambda specs: elementwise.launches([expression], specs[:1], specs[1:]), 1))
     plan.run((out, x, scalar))
     return out
 
