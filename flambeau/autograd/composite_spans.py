@@ -6,9 +6,9 @@ While a profiler is active, their names are bound to wrappers that open a span. 
 from __future__ import annotations
 
 import functools
-import sys
+import importlib
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .._tensor import Tensor
@@ -70,29 +70,28 @@ class CompositeSpans:
     def install(self) -> None:
         """Bind the names to wrappers that open a span."""
         wrappers: dict[Any, Any] = {}
-        for namespace in self._namespaces():
+        for module in self._modules():
             for name in NAMES:
-                function = namespace.get(name)
+                function = getattr(module, name, None)  # imports the modules of functions that were not used before
                 if isinstance(function, FunctionType):
                     if function not in wrappers:
                         wrappers[function] = _wrap(function, name)
                         self.originals[wrappers[function]] = function
-                    namespace[name] = wrappers[function]
+                    vars(module)[name] = wrappers[function]
 
     def remove(self) -> None:
         """Bind the names to the functions again."""
-        for namespace in self._namespaces():
+        for module in self._modules():
             for name in NAMES:
-                wrapper = namespace.get(name)
+                wrapper = vars(module).get(name)
                 if isinstance(wrapper, FunctionType) and wrapper in self.originals:
-                    namespace[name] = self.originals[wrapper]
+                    vars(module)[name] = self.originals[wrapper]
         self.originals.clear()
 
     @staticmethod
-    def _namespaces() -> list[dict[str, Any]]:
+    def _modules() -> list[ModuleType]:
         package = __name__.partition(".")[0]
-        modules = [sys.modules.get(f"{package}.{name}".rstrip(".")) for name in _MODULES]
-        return [vars(module) for module in modules if module is not None]
+        return [importlib.import_module(f"{package}.{name}".rstrip(".")) for name in _MODULES]
 
 
 __all__ = ["CompositeSpans", "unwrap"]
