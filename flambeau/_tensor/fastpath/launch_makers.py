@@ -44,6 +44,8 @@ REARRANGING |= dict.fromkeys((
     "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad1d", "replication_pad2d", "replication_pad3d", "im2col", "_upsample_nearest1d",
     "_upsample_nearest2d", "_upsample_nearest3d"), 8192)
+#: those that copy whole rows with their borders
+BORDERS = frozenset(f"{name}_pad{rank}d" for name in ("reflection", "replication") for rank in (1, 2, 3))
 
 
 def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
@@ -66,6 +68,8 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
         return make(*inputs, **params)
     if op.name in REARRANGING:
         launch = _picking(op, inputs[0], params)
+        if launch is None and op.name in BORDERS:
+            launch = _border_pad(op, *inputs, **params)
         if launch is not None:
             return launch
     make = _composite_maker(op)
@@ -89,7 +93,7 @@ def most_elements(op: Op, most: int) -> int:
     """The most elements of the input of any launch of an operator, `most` where only the layout decides."""
     if op.name in ("cumsum", "cumprod"):
         return min(most, SCANS[0])
-    if op.kind == ELEMENTWISE or op.name in _MAKERS or _composite_maker(op) is not None:
+    if op.kind == ELEMENTWISE or op.name in _MAKERS or _composite_maker(op) is not None or op.name in BORDERS:
         return most
     return 0 if op.name not in REARRANGING else 8192 if codegen.available() else REARRANGING[op.name]
 
@@ -143,6 +147,14 @@ def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
         zero = np.zeros(1, a.dtype)
         return lambda x: concatenate((x.reshape(-1), zero)).take(index)
     return lambda x: x.take(index)
+
+
+def _border_pad(op: Op, a: ndarray, padding: Any) -> Launch:
+    if not codegen.available():
+        return None
+    from ...backends.compiled.families.padding import border_pad_launch
+
+    return border_pad_launch(a, tuple(padding), "reflect" if op.name.startswith("reflection") else "edge")
 
 
 def _to_copy(a: ndarray, dtype: Any, memory_format: Any = None) -> Launch:

@@ -28,6 +28,7 @@ from .thresholds import (
     FILLS,
     FOURIER,
     GRID_SAMPLES,
+    INDEXING,
     LARGE_SEEN,
     NARROW_CASTS,
     NORMALS,
@@ -194,6 +195,14 @@ def scan_launch(name: str, x: Any, dim: int) -> Any:
     """The function that scans small arrays (`families.scans.scan_launch`)."""
     module = _module("families.scans")
     return None if module is None else module.scan_launch(name, x, dim)
+
+
+def border_pad(x: Any, pad: tuple[int, ...], mode: str) -> Any:
+    """A large array with a reflecting or replicating border (`families.padding.border_pad`)."""
+    if x.size <= INDEXING[0]:
+        return None
+    module = _module("families.padding")
+    return None if module is None else module.border_pad(x, pad, mode)
 
 
 def special_function(name: str, x: np.ndarray) -> np.ndarray | None:

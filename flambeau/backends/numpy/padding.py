@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import copy, empty_array, new_copy
+from ..compiled import border_pad, copy, empty_array, new_copy
 from .memory import moving_bits
 
 Key = tuple[slice, ...]
@@ -56,6 +56,9 @@ def _is_slab_copy(shape: tuple[int, ...], widths: list[tuple[int, int]], mode: s
 
 def _border_pad(x: Any, pad: tuple[int, ...], mode: str) -> Any:
     """Return `x` with its last dimensions padded, `mode` "reflect" or "edge"; negative widths crop."""
+    padded = border_pad(x, pad, mode)
+    if padded is not None:
+        return padded
     widths, cut = _widths(pad, x.shape)
     padded_shape = [size + sum(pair) for size, pair in zip(x.shape, widths, strict=True)]
     if not x.size:
