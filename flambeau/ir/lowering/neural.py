@@ -117,10 +117,38 @@ class NeuralOps(Reductions, ViewOps):
             mean, rstd = running_mean, g.apply("rsqrt", running_var + eps)
             d = x - self.reshape(mean, across)
             saved[:] = (mean, rstd)
+        if training:
+            d = self._centered_again(x, mean, across)
         y = d * self.reshape(rstd, across)
         if weight is not None:
             y = y * self.reshape(weight, across)
         return y if bias is None else y + self.reshape(bias, across)
+
+    def _centered_again(self, x: Value, mean: Value, across: tuple[int, ...]) -> Value:
+        """x - mean, to the bit, as another value: kernels after the sums read x again, and no difference is stored."""
+        again = x + self.reshape(-mean, across)
+        self.graph.late.add(again)
+        return again
+
+    def _batch_norm_backward(self, g: Value, input: Value, weight: Any = None, *, training: bool, eps: float, saved: Any,
+                             needs: Any) -> Any:
+        dims = (0, *range(2, input.ndim))
+        across = (1, -1, *(1 for _ in dims[1:]))
+        mean, rstd = saved[0], saved[1]
+        weighted = None  # Σ g · y
+        if needs[1] or training:
+            weighted = self.sum(g * (input - self.reshape(mean, across)), dims) * rstd
+        total = self.sum(g, dims) if needs[2] or training else None
+        by_input = None
+        if needs[0]:
+            scale = rstd if weight is None else rstd * weight
+            slope = g
+            if training:
+                count = input.size // input.shape[1]
+                d = self._centered_again(input, mean, across)
+                slope = g - d * self.reshape(weighted * rstd / count, across) - self.reshape(total / count, across)
+            by_input = slope * self.reshape(scale, across)
+        return by_input, weighted if needs[1] else None, total if needs[2] else None
 
     def group_norm(self, x: Value, weight: Any, bias: Any, group: int, eps: float, saved: Any) -> Value:
         n, c = x.shape[:2]
