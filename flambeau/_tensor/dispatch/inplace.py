@@ -57,6 +57,9 @@ from .write_checks import (
 _OF_INTEGERS = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
                           "gcd", "lcm"))
 
+#: operators whose in-place forms take integers as numbers of the target's dtype, and the largest of them
+_ARITHMETIC, _EXACT = frozenset(("add", "sub", "mul", "div")), 1 << 24
+
 
 def rebase_history(x: Tensor, node: Any) -> None:
     """Make `node` the history of `x` after a write to it; for a view, the history of its base (CopySlices)."""
@@ -341,28 +344,48 @@ def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]
     if op.unsupported_dtypes.keys() & {"float32", "float64"}:
         return general
     kernel, limit = kernel_of(op), threshold_of(op.name)
-    f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
+    f32, f64, whole = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
     enabled = grad_mode.get
+    takes_integers, of_integers = op.name in _ARITHMETIC, op.name in _ARITHMETIC and op.promote != "float"
 
     def call(input: Any, other: Any) -> Any:
         try:
             a = input._array
-            b: Any = other if other.__class__ is float else other._array
             dt = a.dtype
+            if other.__class__ is int and takes_integers and -_EXACT <= other <= _EXACT:
+                if dt is whole and of_integers:
+                    return count(input, a, other)
+                b: Any = float(other)
+            else:
+                b = other if other.__class__ is float else other._array
         except AttributeError:
             return general(input, other)
-        if ((b is not other and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
+        if ((b.__class__ is not float and (dt is not b.dtype or b.shape != a.shape)) or not (dt is f32 or dt is f64)
                 or special[0] or input._inference or 0 in a.strides or (LARGE_SEEN[0] and a.size > limit[0])):
             return general(input, other)
-        if b is not other and b is not a and (
+        if b.__class__ is not float and b is not a and (
                 a.base is b or (b.base is not None and (b.base is a or b.base is a.base))):
             return general(input, other)  # may overlap partially
-        if (input._requires_grad or input._base is not None or (b is not other and other._requires_grad)) and enabled():
+        if (input._requires_grad or input._base is not None or (
+                b.__class__ is not float and other._requires_grad)) and enabled():
             return general(input, other)
         try:
             quietly(kernel, a, b, a)
         except RuntimeError:  # the context is entered by another thread
             return general(input, other)
+        counter = input._counter
+        if counter is None:
+            input._counter = [1]
+        else:
+            counter[0] += 1
+        return input
+
+    def count(input: Any, a: Any, number: int) -> Any:
+        """A number added to int64, or multiplied by it."""
+        if a.__class__ is not np.ndarray or input.__class__ is not Tensor or special[0] or input._inference or (
+                0 in a.strides or active_transforms[0] or dispatch_in_use[0] or (LARGE_SEEN[0] and a.size > limit[0])):
+            return general(input, number)
+        kernel(a, number, a)  # integers wrap around without a warning
         counter = input._counter
         if counter is None:
             input._counter = [1]
