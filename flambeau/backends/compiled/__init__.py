@@ -302,8 +302,8 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
 
 def label_paths(emission: np.ndarray, skips: np.ndarray, steps: np.ndarray, states: np.ndarray, back: bool
                 ) -> np.ndarray | None:
-    """Sums over paths through labels (`families.label_paths.label_paths`)."""
-    module = _module_for("families.label_paths", emission.size, 0 if SMALL_KERNELS[0] else SUMS[0])
+    """Sums over paths through labels (`families.scans.label_paths`)."""
+    module = _module_for("families.scans", emission.size, 0 if SMALL_KERNELS[0] else SUMS[0])
     return None if module is None else module.label_paths(emission, skips, steps, states, back)
 
 

@@ -130,8 +130,8 @@ class NeuralOps(Reductions, ViewOps):
         self.graph.late.add(again)
         return again
 
-    def _batch_norm_backward(self, g: Value, input: Value, weight: Any = None, *, training: bool, eps: float, saved: Any,
-                             needs: Any) -> Any:
+    def _batch_norm_backward(self, g: Value, input: Value, weight: Any = None, *, training: bool, eps: float,
+                             saved: Any, needs: Any) -> Any:
         dims = (0, *range(2, input.ndim))
         across = (1, -1, *(1 for _ in dims[1:]))
         mean, rstd = saved[0], saved[1]

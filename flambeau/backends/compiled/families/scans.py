@@ -1,4 +1,4 @@
-"""Scan kernels for large arrays: sums, products, extrema, linear recurrences. Results are C-contiguous."""
+"""Scan kernels: sums, products, extrema, linear recurrences, paths through labels. Results are C-contiguous."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import FLOAT32, FLOAT64, cast, constant, select, variable
+from ....codegen.scan import label_paths as path_sums
 from ....codegen.scan.scan import Scan
 from ....runtime.launch import Spec
 from ..launching import Plan, PlanCache, launch_of_outputs
@@ -118,4 +119,25 @@ def scan_launch(name: str, x: ndarray, dim: int) -> Callable[[ndarray], tuple[nd
     return launch_of_outputs(outs, scan.launches([Spec.dense(*each) for each in outs], [Spec.of(x)], dim, False))
 
 
-__all__ = ["scan_arrays", "scan_launch", "scan_of"]
+def label_paths(emission: np.ndarray, skips: np.ndarray, steps: np.ndarray, states: np.ndarray, back: bool
+                ) -> np.ndarray | None:
+    """The logarithms of sums over paths; -inf at steps and states that a sample has not; None: there is no kernel.
+
+    Args:
+        emission: (steps, samples, states), float32 or float64.
+        skips: (samples, states), whether a state is entered from the one two before.
+        steps, states: (samples,), of each sample; at least one state.
+        back: whether paths run from the last step of a sample to its first.
+    """
+    if emission.dtype.char not in "fd":
+        return None
+    find = path_sums.function(emission.dtype.char, *emission.shape[1:], back)
+    sums = np.full(emission.shape, -np.inf, emission.dtype)
+    if find is None or not sums.size:
+        return None
+    arrays = (np.ascontiguousarray(each) for each in (emission, skips, steps, states))
+    found: np.ndarray = find(None, sums, *arrays)
+    return found
+
+
+__all__ = ["label_paths", "scan_arrays", "scan_launch", "scan_of"]
