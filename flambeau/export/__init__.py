@@ -107,7 +107,7 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
 _ = (exported_program, graph_signature)
 
 #: modules that are imported when they are first looked up
-_MODULES = ("custom_ops", "decomp_utils")
+_MODULES = ("config", "custom_ops", "decomp_utils", "utils", "wrappers")
 
 
 def __getattr__(name: str) -> Any:
