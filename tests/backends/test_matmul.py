@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -128,6 +127,28 @@ def test_several_threads_at_once(always_compiled):
     assert not wrong
 
 
+class Clock:
+    """A clock for measurements that only `sleep` advances: what else the machine does is not in them."""
+
+    now = 0.0
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def perf_counter(self):
+        self.now += 1e-7
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    from flambeau.backends.compiled import blas_crossover
+
+    made = Clock()
+    monkeypatch.setattr(blas_crossover, "time", made)
+    return made
+
+
 def limits(folder, monkeypatch, ours, theirs):
     from flambeau.backends.compiled.blas_crossover import Crossovers
 
@@ -139,16 +160,15 @@ def limits(folder, monkeypatch, ours, theirs):
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def test_limits_are_measured_once_and_cached(tmp_path, monkeypatch):
+def test_limits_are_measured_once_and_cached(tmp_path, monkeypatch, clock):
     from flambeau.backends.compiled import blas_crossover
 
     def steady(x, y):
-        time.sleep(5e-4)
+        clock.sleep(5e-4)
 
     def growing(x, y):
-        time.sleep(2e-3 if x.size * y.shape[-1] > 1 << 17 else 1e-4)
+        clock.sleep(2e-3 if x.size * y.shape[-1] > 1 << 17 else 1e-4)
 
-    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
     crossovers = limits(tmp_path, monkeypatch, steady, growing)
     key = F32, blas_crossover.MATRIX
     crossovers.measure(*key)  # its budget is not used up
@@ -164,21 +184,20 @@ def test_limits_are_measured_once_and_cached(tmp_path, monkeypatch):
     assert again.budget[F32, blas_crossover.NARROW][0] == blas_crossover.MEASURE_AFTER
 
 
-def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch):
+def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch, clock):
     from flambeau.backends.compiled import blas_crossover
 
-    crossovers = limits(tmp_path, monkeypatch, lambda x, y: time.sleep(3e-4), lambda x, y: None)
-    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: clock.sleep(3e-4), lambda x, y: None)
     crossovers.budget[F64, blas_crossover.BATCHED][0] = -1
     crossovers.measure(F64, blas_crossover.BATCHED)
     assert crossovers.limits[F64, blas_crossover.BATCHED] == blas_crossover.MAX_LIMIT
 
 
-def test_no_measurement_on_a_busy_machine(tmp_path, monkeypatch):
+def test_no_measurement_on_a_busy_machine(tmp_path, monkeypatch, clock):
     from flambeau.backends.compiled import blas_crossover
 
     runs = []
-    crossovers = limits(tmp_path, monkeypatch, lambda x, y: runs.append(time.sleep(0.1)), lambda x, y: None)
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: runs.append(clock.sleep(0.1)), lambda x, y: None)
     crossovers.budget[F32, blas_crossover.NARROW][0] = -1
     crossovers.measure(F32, blas_crossover.NARROW)
     assert 1 <= len(runs) < 20
@@ -187,11 +206,10 @@ def test_no_measurement_on_a_busy_machine(tmp_path, monkeypatch):
     assert again.budget[F32, blas_crossover.NARROW][0] == blas_crossover.MEASURE_AFTER
 
 
-def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
+def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch, clock):
     from flambeau.backends.compiled import blas_crossover
 
-    crossovers = limits(tmp_path, monkeypatch, lambda x, y: None, lambda x, y: time.sleep(1e-4))
-    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: None, lambda x, y: clock.sleep(1e-4))
     key = F32, blas_crossover.TRANSPOSED
     crossovers.budget[key][0] = -1
     crossovers.measure(*key)
