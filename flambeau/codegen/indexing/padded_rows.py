@@ -33,7 +33,7 @@ _UNROLL = 4
 
 def launches(itemsize: int, planes: int, height: int, width: int, *, rows: Sequence[int], before: Sequence[int],
              after: Sequence[int]) -> list[Launch]:
-    """The launch over the pointers of row-major arrays, (planes, rows, before + width + after), (planes, height, width).
+    """The launch over the pointers of row-major (planes, rows, before + width + after) and (planes, height, width).
 
     Args:
         itemsize: the bytes of an element, which are copied.
