@@ -23,6 +23,7 @@ from ...kernels.random import accelerated
 from ..bit_views import resolve
 from ..elementless_array import ElementlessArray, elements_of
 from .thresholds import (
+    ATTENTION_OF_ROWS,
     CONCATENATIONS,
     COPIES,
     FILLS,
@@ -30,6 +31,7 @@ from .thresholds import (
     GRID_SAMPLES,
     INDEXING,
     LARGE_SEEN,
+    MOST_KEYS,
     NARROW_CASTS,
     NORMALS,
     PERMUTED_COPIES,
@@ -159,6 +161,20 @@ def distances_of_pairs(x: Any) -> Any:
     """The distances of rows (`families.row_vectors.distances_of_pairs`)."""
     module = _module("families.row_vectors")
     return None if module is None else module.distances_of_pairs(x)
+
+
+def attention_of_rows(query: Any, key: Any, value: Any, scale: float) -> Any:
+    """Attention of one query in each head (`families.row_vectors.attention_of_rows`)."""
+    if query.__class__ is not np.ndarray or not ATTENTION_OF_ROWS[0] < key.size <= MOST_KEYS:
+        return None
+    module = _module("families.row_vectors")
+    return None if module is None else module.attention_of_rows(query, key, value, scale)
+
+
+def attention_of_rows_launch(query: Any, key: Any, value: Any, scale: float) -> Any:
+    """The function that computes `attention_of_rows` of arrays of a layout."""
+    module = _module("families.row_vectors") if ATTENTION_OF_ROWS[0] < key.size <= MOST_KEYS else None
+    return None if module is None else module.attention_of_rows_launch(query, key, value, scale)
 
 
 def modes_launch(x: Any) -> Any:

@@ -153,7 +153,7 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
         corner = at(builder, tile, builder.mul(column, i64(size)))
         # sums beyond the last column are stored, too: the tile's rows are whole vectors, and the epilogue ignores them
         for i, each in enumerate(down):
-            result = _horizontal_sums(builder, merged[i * wide:(i + 1) * wide])
+            result = horizontal_sums(builder, merged[i * wide:(i + 1) * wide])
             place = at(builder, corner, builder.mul(each, pitch))
             if not spread:
                 builder.store(result, place, align=size)
@@ -165,7 +165,7 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread:
     return function
 
 
-def _horizontal_sums(builder: ir.IRBuilder, vectors: list[Any]) -> Any:
+def horizontal_sums(builder: ir.IRBuilder, vectors: list[Any]) -> Any:
     """Reduce each vector horizontally; return the sums as the lanes of one vector."""
     def pairs(x: Any, y: Any, length: int) -> Any:
         even, odd = (builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, length // 2),

@@ -5,12 +5,13 @@ Causal attention reads no keys behind a block's last query, in steps, so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ...backends.compiled import attention_of_rows, attention_of_rows_launch
 from ...backends.compiled.thresholds import MIN_ELEMENTS
 
 #: attention weights, in elements, above which blocks are faster, without and with a causal mask; those of a block
@@ -22,14 +23,32 @@ STEPS = 16
 
 
 def by_blocks(attention: Callable[..., Any]) -> Callable[..., Any]:
-    """The primitive of attention, which long texts take by blocks unless the weights are to be saved."""
+    """The primitive of attention: single queries take a kernel, long texts blocks, unless weights are to be saved."""
     def run(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, scale: float, saved: Any) -> Any:
+        if saved is None and _is_row(query, mask, is_causal):
+            found = attention_of_rows(query, key, value, scale)
+            if found is not None:
+                return found
         if saved is None and (mask is None or not is_causal) and _is_long(query, key, is_causal):
             return attention_in_blocks(attention, query, key, value, mask, is_causal, scale)
         return attention(query, key, value, mask, is_causal, scale, saved)
 
-    run.launch = attention.launch  # type: ignore[attr-defined]
+    def launch(args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
+        query, key, value, mask, is_causal, scale, saved = args
+        if saved is None and not params and not filling and _is_row(query, mask, is_causal):
+            of_rows: Callable[..., Any] | None = attention_of_rows_launch(query, key, value, scale)
+            if of_rows is not None:
+                return of_rows
+        made: Callable[..., Any] | None = attention.launch(args, params, filling)  # type: ignore[attr-defined]
+        return made
+
+    run.launch = launch  # type: ignore[attr-defined]
     return run
+
+
+def _is_row(query: Any, mask: Any, is_causal: bool) -> bool:
+    """Whether there is one query in each head, which attends to all keys."""
+    return mask is None and not is_causal and query.ndim == 4 and query.shape[2] == 1
 
 
 def _is_long(query: np.ndarray, key: np.ndarray, is_causal: bool) -> bool:
