@@ -117,6 +117,7 @@ def converting_launch(op: Op, operands: list[ndarray], values: dict[str, Any], n
         slots.append(len(operands) + len(steps))
         steps.append((convert, (number,)))
         converted.append(convert(x))
+    conversion: Any = None
     if len(operands) == 1:
         conversion = SimpleNamespace(narrow=narrow, compute=F32, numbers=None)
     else:

@@ -135,10 +135,10 @@ class NeuralOps(Reductions, ViewOps):
         dims = (0, *range(2, input.ndim))
         across = (1, -1, *(1 for _ in dims[1:]))
         mean, rstd = saved[0], saved[1]
-        weighted = None  # Σ g · y
+        weighted: Any = None  # Σ g · y
         if needs[1] or training:
             weighted = self.sum(g * (input - self.reshape(mean, across)), dims) * rstd
-        total = self.sum(g, dims) if needs[2] or training else None
+        total: Any = self.sum(g, dims) if needs[2] or training else None
         by_input = None
         if needs[0]:
             scale = rstd if weight is None else rstd * weight
