@@ -311,7 +311,7 @@ _small_draws = count()
 
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray | None:
-    """The solution of triangular systems with few right-hand sides (`families.triangular.solve_triangular`)."""
+    """The solution of triangular systems (`families.triangular.solve_triangular`)."""
     module = _module_for("families.triangular", a.size, TRIANGULAR_SYSTEMS[0])
     return None if module is None else module.solve_triangular(a, b, upper, unit)
 

@@ -57,21 +57,22 @@ class ArrayFunction:
     def leave(self, index: int) -> None:
         """Return an argument."""
         value = self.argument(index)
-        self.b.call(self._python("refer", _VOID, POINTER), [value])
+        self.b.call(self.python("refer", _VOID, POINTER), [value])
         self.b.ret(value)
 
     def argument(self, index: int) -> Any:
         """An argument, an object."""
         return self.b.load(self.b.gep(self._arguments, [i64(index)], source_etype=POINTER), typ=POINTER)
 
-    def _python(self, field: str, result: Any, *types: Any) -> FunctionPointer:
+    def python(self, field: str, result: Any, *types: Any) -> FunctionPointer:
+        """A function of CPython's API."""
         address = self.b.inttoptr(self.word(self._fields[field]), POINTER)
         return FunctionPointer(address, ir.FunctionType(result, types))
 
     def _refuse_unless(self, condition: Any) -> None:
         b = self.b
         with b.if_then(b.not_(condition), likely=False):
-            b.call(self._python("raise_error", _VOID, I64, I64),
+            b.call(self.python("raise_error", _VOID, I64, I64),
                    [self.word(self._fields["error"]), self.word(self._fields["text"])])
             b.ret(ir.Constant(POINTER, None))
 

@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("lead", [(), (3,), (2, 2)])
-@pytest.mark.parametrize("sides", [1, 3, 7])
+@pytest.mark.parametrize("sides", [1, 3, 7, 13, 40])
 def test_solutions(dtype: str, lead: tuple[int, ...], sides: int) -> None:
     n = 36
     a = (RNG.standard_normal((*lead, n, n)) * 0.1 + np.eye(n) * 3).astype(dtype)

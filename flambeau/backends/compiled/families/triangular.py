@@ -1,13 +1,14 @@
-"""Triangular systems with few right-hand sides, and Gaussian elimination of panels."""
+"""Triangular systems, and Gaussian elimination of panels."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....codegen.linalg import triangular_systems
 from ....codegen.linalg.panels import elimination
 from ....codegen.matmul.substitution import substitute
 
-#: right-hand sides up to which a dot product for each unknown is faster than a factorization
+#: right-hand sides up to which there is a dot product for each unknown
 MOST_SIDES = 4
 
 
@@ -19,9 +20,10 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
         b: (..., n, m), with the leading dimensions of `a`.
     """
     n, m = b.shape[-2:]
-    if a.dtype.char not in "fd" or not a.dtype.isnative or b.dtype != a.dtype or m > MOST_SIDES or (
-            a.shape[:-2] != b.shape[:-2]):
+    if a.dtype.char not in "fd" or not a.dtype.isnative or b.dtype != a.dtype or a.shape[:-2] != b.shape[:-2]:
         return None
+    if m > MOST_SIDES:
+        return _solve_panels(a, b, upper, unit)
     if a.ndim > 3 or (a.ndim == 2 and not (a.flags.c_contiguous or a.flags.f_contiguous)):
         a = np.ascontiguousarray(a)
     x = np.array(b, order="C", copy=True)
@@ -30,6 +32,18 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> n
     step = a.strides[-3] if a.ndim == 3 else n * n * item
     substitute(a.dtype)(a.ctypes.data, x.ctypes.data, batch, n, m, step // item, a.strides[-2] // item,
                         a.strides[-1] // item, n - 1 if upper else 0, -1 if upper else 1, unit)
+    return x
+
+
+def _solve_panels(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray:
+    """`solve_triangular` with several right-hand sides, in double precision."""
+    n, m = b.shape[-2:]
+    if a.ndim > 3 or not a.flags.c_contiguous:
+        a = np.ascontiguousarray(a)
+    x = np.array(b, order="C", copy=True)
+    if x.size:
+        solve, count = triangular_systems.function(a.dtype.char, x.size // (n * m), n, m, (n * n, n, 1), upper, unit)
+        solve(x, np.empty(count, np.float64), a)
     return x
 
 
