@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import flambeau
 import flambeau.multiprocessing  # registers how tensors are sent
 from flambeau.backends.bit_views import BitView, bits_used, resolve, toggle
 from tests.ops.spec import Make, load, public
+
+torch = pytest.importorskip("torch")
 
 PROGRAMS = re.split(r"\n(?! )", r'''
 y.is_conj(), y.conj().is_conj(), y.imag.is_neg(), y.real.is_neg(), y.imag.is_conj()
