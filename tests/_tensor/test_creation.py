@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flambeau as torch
+from flambeau import warning_location
 
 try:
     import torch as pytorch
@@ -47,14 +48,51 @@ def test_invalid_data(data: Any, kwargs: dict[str, Any], error: type, text: str)
         torch.tensor(data, **kwargs)
 
 
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy.ndarrays")
 def test_lists_of_tensors_and_arrays() -> None:
     assert torch.tensor([torch.tensor(1), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
-    with pytest.warns(UserWarning, match="Creating a tensor from a list of numpy.ndarrays is extremely slow"):
-        assert torch.tensor([np.array([1, 2]), np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
+    assert torch.tensor([np.array([1, 2]), np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
         torch.tensor([torch.ones(2), torch.ones(2)])
     with pytest.warns(UserWarning, match="To copy construct from a tensor"):
         torch.tensor(torch.ones(2))
+
+
+@pytest.mark.parametrize(("data", "result"), [
+    ([[1], {2}], [[1.0], [2.0]]), ([[1], {2: 3}], [[1.0], [2.0]]), ([[1], iter([2])], [[1.0], [2.0]]),
+    ((np.zeros(4), {}), "ValueError: expected sequence of length 4 at dim 1 (got 0)"),
+    ([[1], None], "TypeError: not a sequence"), ([[1], 2], "TypeError: not a sequence"),
+    ([[1.0], np.zeros(())], "TypeError: not a sequence"), ([np.zeros(())], "TypeError: len() of unsized object")])
+def test_rows_after_the_first_may_be_any_iterable(data: Any, result: Any) -> None:
+    if isinstance(result, str):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            torch.FloatTensor(data)
+        assert f"{raised.type.__name__}: {raised.value}" == result
+    else:
+        assert torch.FloatTensor(data).tolist() == result
+
+
+@pytest.mark.parametrize("row", [None, {}, set()])
+def test_rows_without_a_dtype(row: Any) -> None:
+    with pytest.raises(RuntimeError, match=f"Could not infer dtype of {type(row).__name__}"):
+        torch.tensor([[1], row])
+
+
+def test_integer_tensors_refuse_floats_of_numpy() -> None:
+    assert torch.IntTensor([np.float64(1.5)]).tolist() == [1]  # numpy.float64 is Python's float
+    with pytest.raises(TypeError, match=r"'numpy.float32' object cannot be interpreted as an integer"):
+        torch.IntTensor([np.float32(1)])
+    with pytest.raises(TypeError, match="only integer scalar arrays can be converted to a scalar index"):
+        torch.IntTensor([1, np.zeros(())])
+
+
+@pytest.mark.parametrize("data", [[[1.0], np.zeros(1)], (np.zeros(2),), [1.0, np.zeros(())], [[np.zeros(2)]]])
+def test_lists_of_arrays_are_warned_of_once(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warning_location, "given", set())
+    with pytest.warns(UserWarning, match="list of numpy.ndarrays is extremely slow") as warned:
+        torch.tensor(data)
+        torch.tensor(data)
+    assert len(warned) == 1
 
 
 def test_sizes() -> None:

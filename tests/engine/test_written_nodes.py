@@ -55,3 +55,22 @@ def test_the_tangent_of_a_comparison_is_zero() -> None:
             return forward.unpack_dual(y).tangent
 
     same(program)
+
+
+@pytest.mark.parametrize("layer", ["w.t()", "linear", "batches"])
+def test_error_names_the_view_of_a_written_weight(layer: str) -> None:
+    def program(torch: Any) -> Any:
+        w, b = torch.ones(8, 4, requires_grad=True), torch.zeros(8, requires_grad=True)
+        x = torch.ones(3, 4, requires_grad=True) * 1
+        if layer == "w.t()":
+            y = x @ w.t()
+        else:
+            y = torch.nn.functional.linear(x if layer == "linear" else x.view(1, 3, 4), w, b)
+        with torch.no_grad():
+            w.add_(1)
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            return str(error)
+
+    assert "which is output 0 of AsStrided, is at version 1" in same(program)

@@ -17,7 +17,12 @@ def modified_input_message(tensor: Any, version: int, expected: int) -> str:
         return IS_DETACHED
     origin = ""
     if not tensor.is_leaf:
-        origin = f", which is output {tensor._output_nr} of {operator_of(tensor.grad_fn)},"
+        operator = operator_of(tensor.grad_fn)
+        if operator == "T" and tensor._base is None:
+            # the transpose that `linear` makes of its weight is recorded without being a view; the node of a view whose
+            # base was written is AsStridedBackward0
+            operator = "AsStrided"
+        origin = f", which is output {tensor._output_nr} of {operator},"
     return _message(tensor._array, origin, version, expected)
 
 
