@@ -90,8 +90,7 @@ def test_integer_tensors_refuse_floats_of_numpy() -> None:
 def test_lists_of_arrays_are_warned_of_once(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warning_location, "given", set())
     with pytest.warns(UserWarning, match="list of numpy.ndarrays is extremely slow") as warned:
-        torch.tensor(data)
-        torch.tensor(data)
+        [torch.tensor(data), torch.tensor(data)]
     assert len(warned) == 1
 
 
