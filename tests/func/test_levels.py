@@ -154,3 +154,22 @@ def test_tangents_by_formulas_of_results_are_compiled(function: str) -> None:
 
     assert "is one program" in str(flambeau._dynamo.explain(push)(x))
     flambeau.testing.assert_close(flambeau.compile(push)(x), push(x))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("in_dims", [((None, 0), (0, None)), ((0, None), (None, 0))])
+def test_linear_with_a_batched_tangent_of_an_unbatched_weight(bias: bool, rows: bool, in_dims: Any) -> None:
+    f64 = flambeau.float64
+    weight, b = flambeau.randn(2, 3, dtype=f64), flambeau.randn(2, dtype=f64) if bias else None
+    tangents, inputs = flambeau.randn(4, 2, 3, dtype=f64), flambeau.randn(5, 3, dtype=f64)
+
+    def directional(tangent: Any, x: Any) -> Any:
+        def layer(w: Any) -> Any:
+            return flambeau.nn.functional.linear(x[None] if rows else x, w, b).tanh()
+
+        return flambeau.func.jvp(layer, (weight,), (tangent,))[1]
+
+    batched = flambeau.func.vmap(flambeau.func.vmap(directional, in_dims[0]), in_dims[1])(tangents, inputs)
+    of_tangents = flambeau.stack([flambeau.stack([directional(tangent, x) for x in inputs]) for tangent in tangents])
+    assert flambeau.allclose(batched, of_tangents if in_dims[1][0] == 0 else of_tangents.transpose(0, 1))

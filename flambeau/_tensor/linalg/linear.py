@@ -182,7 +182,8 @@ def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tenso
 
     if not is_batched(input, weight, bias):
         return _linear_of_sparse(input, weight, bias)
-    if not is_batched(weight, bias) and input._array.ndim:
+    if not is_batched(weight, bias) and input._array.ndim and not forward_levels:
+        # with forward-mode levels the weight's tangent may have the levels that the weight itself lacks
         return make_batched(linear(input._value, weight, bias), input._levels)
     levels = vmap_levels((input, weight, bias))
     if is_batched(weight) and weight._array.ndim == 2 and 1 <= input._array.ndim <= 2 and len(levels) == 1 and (
