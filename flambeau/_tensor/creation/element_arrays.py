@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ...backends.numpy.memory import check_scalar_fits, convert_scalar
 from ...dtypes import dtype as dtype_type
 from ...errstate import IGNORE, reset_state, set_state
 from ...kernels.memory_format import noted
-from ...warning_location import user_stacklevel
+from ...warning_location import warn_once
 from ..argument_errors.type_names import type_name
 from ..tensor import Tensor
 
@@ -146,9 +145,7 @@ def _flatten(data: Any) -> tuple[list[int], list[Any]]:
         length = len(level[0])
         for row in level:
             if not isinstance(row, (list, tuple, range)):
-                if (isinstance(row, (Tensor, np.ndarray)) and row.ndim) or is_sequence(row):
-                    return shape, [None]  # `_of_sequences` reads them
-                raise TypeError("not a sequence")
+                return shape, [None]  # `_of_sequences` reads it, or says why it cannot
             if length and len(row) != length:
                 raise ValueError(f"expected sequence of length {length} at dim {len(shape)} (got {len(row)})")
         shape.append(length)
@@ -203,7 +200,7 @@ def _sizes(data: Any) -> list[int]:
 
     Raises:
         ValueError: a first element cannot be read, or strings are nested in themselves.
-        TypeError: a sequence has no length.
+        TypeError: a sequence has no length, or a first element is an array without dimensions.
     """
     shape: list[int] = []
     x = data
@@ -219,6 +216,8 @@ def _sizes(data: Any) -> list[int]:
             x = x[0]
         except Exception:
             raise ValueError(f"could not determine the shape of object type '{type(x).__name__}'") from None
+        if isinstance(x, np.ndarray) and not x.ndim:
+            raise TypeError("len() of unsized object")
     return shape
 
 
@@ -245,6 +244,11 @@ def _inferred_dtype(x: Any) -> dtype_type:
     return result or dtypes.get_default_dtype()
 
 
+def _plain_kinds(dtype: dtype_type) -> str:
+    """The kinds of NumPy arrays whose elements become numbers of a dtype without a check of each."""
+    return "biufc" if dtype.category != dtypes.INTEGER else "iu"
+
+
 def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, numbers: list[Any]) -> None:
     """Append the elements of nested sequences to `numbers`, as Python scalars.
 
@@ -259,6 +263,8 @@ def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, num
                 raise TypeError("only integer tensors of a single element can be converted to an index")
             x = x.item()
         elif isinstance(x, (np.ndarray, np.generic)):
+            if dtype.category == dtypes.INTEGER and not isinstance(x, float):
+                operator.index(x)  # numbers of NumPy are not truncated, but numpy.float64, which is Python's float
             x = x.item()
         elif type(x) not in SCALAR_TYPES:
             if isinstance(x, (bool, int, float, complex)):
@@ -274,15 +280,24 @@ def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, num
                 x = operator.index(x)
         numbers.append(x)
         return
-    if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" and list(x.shape) == sizes[depth:]:
+    if isinstance(x, np.ndarray) and x.dtype.kind in _plain_kinds(dtype) and list(x.shape) == sizes[depth:]:
         numbers.extend(x.reshape(-1).tolist())
         return
     if not isinstance(x, (Tensor, np.ndarray)) and not is_sequence(x):
+        try:
+            x = list(x)  # after the first element, whose length counts, any iterable will do
+        except TypeError:
+            raise TypeError("not a sequence") from None
+    if isinstance(x, np.ndarray) and not x.ndim:
         raise TypeError("not a sequence")
     if len(x) != sizes[depth]:
         raise ValueError(f"expected sequence of length {sizes[depth]} at dim {depth} (got {len(x)})")
     for at in builtins.range(sizes[depth]):
-        _append_numbers(x[at], sizes, depth + 1, dtype, numbers)
+        element = x[at]
+        if isinstance(element, np.ndarray):
+            warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
+                      "the list to a single numpy.ndarray with numpy.array() before converting to a tensor.")
+        _append_numbers(element, sizes, depth + 1, dtype, numbers)
 
 
 def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
@@ -293,10 +308,6 @@ def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
     """
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
-    if isinstance(data, list) and data and isinstance(data[0], np.ndarray) and data[0].ndim:
-        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
-                      "the list to a single numpy.ndarray with numpy.array() before converting to a "
-                      "tensor.", UserWarning, stacklevel=user_stacklevel())
     try:
         shape = _sizes(data)
         if dtype is None:
