@@ -171,8 +171,9 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
          **dict.fromkeys((
     "_sparse_broadcast_to", "_sparse_sum", "_sparse_sparse_matmul", "_validate_sparse_bsc_tensor_args",
     "_validate_sparse_bsr_tensor_args", "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
-    "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "dsmm", "hsmm", "resize_as_sparse_",
-    "saddmm", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
+    "_validate_compressed_sparse_indices", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
+    "dsmm", "hsmm", "resize_as_sparse_", "saddmm", "_convert_indices_from_coo_to_csr",
+    "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
     "col_indices_copy", "crow_indices_copy", "indices_copy", "row_indices_copy", "values_copy",
 ), "_tensor.sparse.names"), **dict.fromkeys((
     "_add_relu", "_add_relu_", "_addmm_activation", "_masked_softmax", "_native_multi_head_attention",
@@ -242,6 +243,15 @@ _NOT_AS_IN_FUNCTIONAL = ("binary_cross_entropy_with_logits", "cosine_embedding_l
                           "poisson_nll_loss", "triplet_margin_loss")
 #: functions of recurrent networks, which `nn` defines
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+#: functions of sparse tensors and others that are defined outside of `functions`
+_ELSEWHERE = (
+    "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args", "_validate_sparse_compressed_tensor_args",
+    "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
+    "ccol_indices_copy", "channel_shuffle", "col_indices_copy", "crow_indices_copy", "dsmm", "hsmm", "hspmm",
+    "indices_copy", "lobpcg", "native_channel_shuffle", "native_norm", "pixel_shuffle", "pixel_unshuffle",
+    "resize_as_sparse_", "row_indices_copy", "saddmm", "smm", "sparse_bsc_tensor", "sparse_bsr_tensor",
+    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "sspaddmm", "sym_float",
+    "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum", "values_copy")
 _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
 
 
@@ -256,6 +266,7 @@ def _overridable() -> dict[str, Any]:
     recurrent = importlib.import_module(f"{__package__}.nn.recurrent")
     return found | {name: getattr(losses, name) for name in _NOT_AS_IN_FUNCTIONAL} | {
         name: getattr(recurrent, name) for name in _RECURRENT} | {
+        name: getattr(_sys.modules[__name__], name) for name in _ELSEWHERE} | {
         "conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 

@@ -45,6 +45,56 @@ PROGRAMS: dict[str, str] = {
         out.append(torch.autograd.grad(Other(), Other()))
         out.append(torch.autograd.grad(torch.ones(2, requires_grad=True).sum(), Other()))
     """,
+    "sparse constructors ask modes": """
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return func.__name__
+
+        class Other:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__
+
+        with Mode():
+            out += [torch.sparse_coo_tensor(1, 1, 1), torch.sparse_coo_tensor(1, 1, (1, 1), check_invariants=False),
+                    torch.sparse_csr_tensor(1, 1, 1), torch.sparse_bsc_tensor(1, 1, 1, (1, 1)),
+                    torch.sparse_compressed_tensor(1, 1, 1, layout=torch.sparse_csr)]
+        for arguments in ((Other(), Other()), (Other(), Other(), (2,))):
+            try:
+                out.append(torch.sparse_coo_tensor(*arguments))
+            except Exception as error:
+                out.append("refused")
+    """,
+    "functions of sparse tensors and others": """
+        class Other:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__
+
+        x, coo = Other(), torch.eye(2).to_sparse()
+        out += [torch.indices_copy(x), torch.values_copy(x), torch.crow_indices_copy(x), torch.col_indices_copy(x),
+                torch.ccol_indices_copy(x), torch.row_indices_copy(x), torch.hspmm(coo, x), torch.smm(x, coo),
+                torch.sspaddmm(x, coo, coo), torch.lobpcg(x), torch.pixel_shuffle(x, 1), torch.pixel_unshuffle(x, 1),
+                torch.channel_shuffle(x, 1), torch.resize_as_sparse_(x, coo), torch.native_norm(x), torch.sym_int(x),
+                torch.sym_float(x), torch.sym_max(x, 1), torch.sym_min(1, x), torch.sym_not(x), torch.sym_sum([x, x]),
+                torch.sym_ite(x, 1, 2)]
+        for function in (torch.sparse.sum, torch.sparse.mm, torch.sparse.softmax, torch.sparse.addmm):
+            out.append(isinstance(function(*(x,) * (3 if function is torch.sparse.addmm else 2)), str))
+    """,
+    "a block that enables overrides without a statement": """
+        class Kept(torch.Tensor):
+            pass
+
+        x = torch.ones(2).as_subclass(Kept)
+        with torch._C.DisableTorchFunctionSubclass():
+            guard = torch._C._EnableTorchFunction()
+            out.append(type(x.sum()).__name__)
+            del guard
+            out.append(type(x.sum()).__name__)
+            with torch._C._EnableTorchFunction():
+                out.append(type(x.sum()).__name__)
+            out.append(type(x.sum()).__name__)
+    """,
     "recurrent layers and attention": """
         class Mode(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -123,6 +123,8 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
         if name in ("maximum", "minimum", "clamp_min", "clamp_max") and not isinstance(other, Tensor):
             return getattr(tensor, limit + "_" if in_place else limit)(other)
         if name in ("maximum", "minimum"):
+            if tensor.is_complex():
+                raise NotImplementedError(f'"{name}_cpu" not implemented for \'{tensor.dtype.scalar_name}\'')
             result = getattr(tensor, name)(other)
             return tensor.copy_(result) if in_place else result
         if has_alpha and alpha != 1:
@@ -181,6 +183,8 @@ def _pointwise(name: str, in_place: bool) -> Callable[..., Any]:
         _tensors(full, tensor2, "tensor2", 3)
         values = value if scalars is None else scalars
         if isinstance(values, Tensor):
+            if not values.is_contiguous():
+                raise RuntimeError("Expected scalars to be contiguous.")
             if values.dim() != 1:
                 raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {values.dim()} instead.")
             if len(values) != len(tensors):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._tensor.overriding.entry_points import register_namespace
 from .._tensor.sparse.diagonals import spdiags, spsolve
 from .._tensor.sparse.products import sampled_addmm
 from .._tensor.sparse.products import sparse_addmm as addmm
@@ -31,6 +32,9 @@ from .semi_structured import (
 for _name, _function in (("addmm", addmm), ("mm", mm), ("sum", sum), ("softmax", softmax),
                          ("log_softmax", log_softmax)):
     _function.__name__ = _function.__qualname__ = _name
+
+register_namespace("torch.sparse.", lambda: {name: globals()[name] for name in (
+    "addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum")})
 
 from .gradchecks import as_sparse_gradcheck  # noqa: E402
 

@@ -72,7 +72,8 @@ PROGRAMS = [
         "max([torch.ones(0)])", "addcdiv(a, b, c, torch.tensor([1, 2, 3]))", "addcmul(a, b, [torch.ones(2)])",
         "addcmul(a, b, c, [1, 2, 3])", "div_(i, 2)", "add_([torch.ones(2, requires_grad=True)], 1)",
         "sub([torch.ones(2).bool()], [torch.ones(2).bool()])", "add([torch.ones(2)], [torch.ones(3)])",
-        "abs(torch.ones(2))", "clamp_max(a)")],
+        "abs(torch.ones(2))", "clamp_max(a)", "addcdiv(a, b, c, torch.ones(4)[::2])", "minimum([x * 1j for x in a], a)",
+        "addcmul_(a, b, c, torch.ones(2, 2)[:, 1])", "maximum_([x * 1j for x in a], a)")],
     # averages
     *[f"m = averaged({how}); result = [dict(m.state_dict()), m(torch.ones(2, 2)).detach()]" for how in (
         "", "avg_fn=swa_utils.get_ema_avg_fn(0.9)", "multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.9)",

@@ -527,3 +527,127 @@ def test_errors_of_what_needs_strided_memory(program: Callable[[Any], Any], layo
     lambda x: x.scatter(0, x.to_dense()[:1].long(), 1)])
 def test_refusals_name_the_overload(program: Callable[[Any], Any]) -> None:
     assert_same(lambda torch: program(make(torch, "sparse_coo")))
+
+
+RESIZED: dict[str, Callable[[Any], Any]] = {
+    "more rows and columns": lambda torch: hybrid(torch, "csr").resize_(3, 4),
+    "fewer rows": lambda torch: hybrid(torch, "csr").resize_(1, 4),
+    "fewer columns": lambda torch: hybrid(torch, "csr").resize_(2, 2),
+    "one dimension": lambda torch: hybrid(torch, "csr").resize_(3),
+    "fewer batches": lambda torch: hybrid(torch, "batched").resize_(1, 2, 3),
+    "no batches": lambda torch: hybrid(torch, "batched").resize_(2, 3),
+    "batches and fewer rows": lambda torch: hybrid(torch, "batched").resize_(2, 1, 3),
+}
+
+
+def hybrid(torch: Any, kind: str) -> Any:
+    """Compressed tensors of 2 x 3 matrices without zeros: batched ones, or with a dense dimension."""
+    x = torch.arange(1., 13.)
+    if kind == "batched":
+        return x.reshape(2, 2, 3).to_sparse_csr()
+    if kind == "dense dimension":
+        return x.reshape(2, 3, 2).to_sparse_csr(dense_dim=1)
+    return x[:6].reshape(2, 3).to_sparse(layout=getattr(torch, f"sparse_{kind}"))
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_resized_compressed_tensors(name: str) -> None:
+    assert outcome(flambeau, RESIZED[name]) == outcome(pytorch, RESIZED[name])
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (3, 2), (1, 1, 6)])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_copies_to_compressed_tensors_of_other_shapes(kind: str, shape: tuple[int, ...]) -> None:
+    def program(torch: Any) -> Any:
+        target = torch.ones(shape).to_sparse(layout=getattr(torch, f"sparse_{kind}"))
+        return target.copy_(hybrid(torch, kind))
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("source", ["strided", *LAYOUTS])
+@pytest.mark.parametrize("target", ["strided", *LAYOUTS])
+def test_copies_between_layouts(target: str, source: str) -> None:
+    def program(torch: Any) -> Any:
+        x, y = (make(torch, name) if name != "strided" else torch.ones(4, 4) for name in (target, source))
+        return x.clone().copy_(y)
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("sizes", [((2, 3), (1, 6)), ((2, 3), (4, 1)), ((2, 3), (2, 3))])
+def test_copies_between_tensors_of_blocks(sizes: Any) -> None:
+    def program(torch: Any) -> Any:
+        x, y = (torch.arange(1., 25.).reshape(4, 6).to_sparse_bsr(size) for size in sizes)
+        return x.copy_(y * 2)
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_scaled_sums_with_dense_tensors(name: str, order: int, kind: str) -> None:
+    def program(torch: Any) -> Any:
+        return getattr(torch, name)(*(hybrid(torch, kind), torch.ones(2, 3))[::order], alpha=3.)
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("name", ["select", "select_copy"])
+@pytest.mark.parametrize("layout", ["sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("block", [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2), (2, 4), (4, 4)])
+@pytest.mark.parametrize("few", [False, True])
+def test_selection_from_blocks(few: bool, block: tuple[int, int], layout: str, name: str) -> None:
+    """A row or column of blocks is selected where its elements are evenly spaced; a copy always."""
+    for dim, index in itertools.product((0, 1), (0, 3)):
+        def program(torch: Any, dim: int = dim, index: int = index) -> Any:
+            x = torch.arange(1., 17.).reshape(4, 4)
+            if few:
+                x[:, 2:] = 0
+            return getattr(torch, name)(x.to_sparse(layout=getattr(torch, layout), blocksize=block), dim, index)
+
+        assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("kind", ["batched", "dense dimension"])
+@pytest.mark.parametrize("name", ["select", "select_copy"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_selection_from_batches_and_dense_dimensions(dim: int, name: str, kind: str) -> None:
+    assert outcome(flambeau, lambda torch: getattr(torch, name)(hybrid(torch, kind), dim, 1)) == outcome(
+        pytorch, lambda torch: getattr(torch, name)(hybrid(torch, kind), dim, 1))
+
+
+INDICES: dict[str, Callable[[Any], Any]] = {
+    "strided rows": lambda torch: torch.sparse_csr_tensor(
+        torch.tensor([0, -1, 2, -1, 4])[::2], torch.tensor([0, 1, 0, 2]), torch.ones(4), (2, 3), check_invariants=True),
+    "strided columns": lambda torch: torch.sparse_csc_tensor(
+        torch.tensor([0, 2, 4]), torch.tensor([0, 9, 1, 9, 0, 9, 2])[::2], torch.ones(4), (3, 2),
+        check_invariants=True),
+    "checked alone": lambda torch: torch._validate_compressed_sparse_indices(
+        True, torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 2]), 2, 3, 4),
+    "wrong count": lambda torch: torch._validate_compressed_sparse_indices(
+        False, torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 2]), 3, 2, 4),
+    "outside": lambda torch: torch._validate_compressed_sparse_indices(
+        True, torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 3]), 2, 3, 4),
+    "none": lambda torch: torch._validate_compressed_sparse_indices(
+        True, torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), 1, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_invariants_of_indices(name: str) -> None:
+    assert outcome(flambeau, INDICES[name]) == outcome(pytorch, INDICES[name])
+
+
+@pytest.mark.parametrize(("size", "blocks", "layout"), [
+    ((2, 3), (), "sparse_csr"), ((2, 4, 6), (2, 3), "sparse_bsc"), ((2, 4, 6), (2, 4), "sparse_bsc"),
+    ((2, 4, 6), (2,), "sparse_bsr"), ((2, 4, 6), (2, 3), "sparse_csc"), ((2,), (), "sparse_csc")])
+@pytest.mark.parametrize("nnz", [4, -1])
+def test_room_for_elements_of_compressed_tensors(nnz: int, size: Any, blocks: Any, layout: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.ops.aten._sparse_compressed_tensor_with_dims(
+            nnz, 0, size, blocks, torch.int32, dtype=torch.float32, layout=getattr(torch, layout))
+        return x.shape, x.values().shape, x.transpose(-1, -2).layout, x._nnz()
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)

@@ -74,7 +74,9 @@ _PYTHON_OPERATORS = frozenset((
     *(f"torch.Tensor.__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge"))))
 
 #: functions of data, whose arguments do not override them
-_MODES_ONLY = frozenset(("torch.tensor", "torch.as_tensor", "torch.asarray"))
+_MODES_ONLY = frozenset((
+    "torch.tensor", "torch.as_tensor", "torch.asarray", "torch.sparse_compressed_tensor",
+    *(f"torch.sparse_{layout}_tensor" for layout in ("coo", "csr", "csc", "bsr", "bsc"))))
 
 
 def another_function(function: Any, name: str | None = None, public_name: str | None = None) -> Any:

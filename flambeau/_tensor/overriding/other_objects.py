@@ -33,7 +33,7 @@ def reports_other_objects(function: Any, name: str, of_method: bool = False) -> 
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
-            return with_other_object(error, function, args, kwargs, name, of_method)
+            return with_other_object(error, call, args, kwargs, name, of_method)
 
     return call
 
@@ -62,8 +62,7 @@ def with_other_object(error: AttributeError, function: Any, args: Sequence[Any],
         finally:
             del error  # whose traceback refers to this frame, and so to the arguments
     parameter, position, value = found
-    if kind_of(type(value)) == OVERRIDES:
-        note_foreign(type(value))
+    if kind_of(type(value)) == OVERRIDES and note_foreign(type(value)):
         return function(*args, **kwargs)
     parameter = "input" if parameter in ("self", "tensor") and not of_method else parameter
     if not parameter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -339,6 +339,18 @@ def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
     return sparse_mm(self, other, reduce), layer.functions.empty(0, dtype=dtypes.int64)
 
 
+def _sparse_compressed_tensor_with_dims(nnz: int, dense_dim: int, size: Sequence[int], blocksize: Sequence[int],
+                                        index_dtype: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                                        pin_memory: bool | None = False) -> Tensor:
+    from ..sparse.invariants import COMPRESSED
+    from ..sparse.likes import compressed_of_dims
+
+    if layout not in COMPRESSED:
+        raise RuntimeError("sparse_compressed_tensor_with_dims: expected sparse compressed layout")
+    return compressed_of_dims(nnz, dense_dim, tuple(size), tuple(blocksize), index_dtype.numpy,
+                              dtype or dtypes.get_default_dtype(), layout)
+
+
 def _max_unpool(rank: int) -> Callable[..., Any]:
     """Unpooling to a given size, of which the public function knows only how far it may be from the smallest one."""
     def run(self: Tensor, indices: Tensor, output_size: Any, stride: Any = 1, padding: Any = 0) -> Tensor:
@@ -367,6 +379,7 @@ _by_hand: dict[str, Callable[..., Any]] = {
     "aten.fractional_max_pool3d.default": _fractional_max_pool(3),
     "aten.max_unpool2d.default": _max_unpool(2), "aten.max_unpool3d.default": _max_unpool(3),
     "aten._sparse_mm_reduce_impl.default": _sparse_mm_reduce_impl,
+    "aten._sparse_compressed_tensor_with_dims.default": _sparse_compressed_tensor_with_dims,
     "aten.index.Tensor": _index, "aten.index_put_.default": _index_put_, "aten._to_copy.default": _to_copy,
     "aten._softmax.default": _softmax, "aten._log_softmax.default": _log_softmax, "aten.slice.Tensor": _slice,
     "aten._local_scalar_dense.default": _local_scalar_dense, "aten.item.default": _local_scalar_dense,

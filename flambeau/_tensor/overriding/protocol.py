@@ -220,10 +220,27 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 
 class EnableTorchFunction(DisableTorchFunctionSubclass):
-    """A context manager in which `__torch_function__` is enabled, inside a block that disables it."""
+    """A context manager in which `__torch_function__` is enabled, inside a block that disables it.
+
+    As in PyTorch it begins when it is made, so that it may be used without `with`: it ends with the object.
+    """
+
+    _token: Any = None
+
+    def __init__(self) -> None:
+        self._token = disabled.set(ENABLED)
 
     def __enter__(self) -> None:
-        self._token = disabled.set(ENABLED)
+        if self._token is None:
+            self._token = disabled.set(ENABLED)
+
+    def __exit__(self, *exception: object) -> None:
+        disabled.reset(self._token)
+        self._token = None
+
+    def __del__(self) -> None:
+        if self._token is not None:
+            self.__exit__()
 
 
 __all__ = ["ALL_DISABLED", "DISABLED", "ENABLED", "IRRELEVANT", "OVERRIDES", "SEQUENCE", "SUBCLASSES_DISABLED",

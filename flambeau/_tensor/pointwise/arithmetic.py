@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.sparse_array import CompressedArray, SparseArray
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
 from ...shapes import broadcast_shapes
@@ -116,12 +117,22 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
         return _add(input, other, out=out)
     if alpha.__class__ is float and out is None:
         return _scaled_sum(input, other, alpha)
+    input, other = _dense_first(input, other)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
 
 
 @repeated
 def _scaled_sum(input: Any, other: Any, alpha: float) -> Any:
+    input, other = _dense_first(input, other)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha))
+
+
+def _dense_first(input: Any, other: Any) -> tuple[Any, Any]:
+    """The operands; a compressed one and a dense one are exchanged, as in PyTorch: `alpha` scales the former."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and isinstance(input._array, CompressedArray) and (
+            not isinstance(other._array, SparseArray) and input._array.shape == other._array.shape):
+        return other, input
+    return input, other
 
 
 def _write_scaled_sum(self: Tensor, other: Any, alpha: Any) -> Any:

@@ -11,7 +11,7 @@ from ... import devices, dtypes
 from ...backends.bit_views import memory_of, with_bits_of
 from ...backends.elementless_array import MetaArray, plain_dtype, reserved, without_elements
 from ...backends.numpy.memory import CHANNELS_LAST, address, element_strides, is_contiguous, owner, strided_view
-from ...backends.sparse_array import SparseArray, not_implemented
+from ...backends.sparse_array import SparseArray
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, filled_memory, inference, special
 from ...shapes import contiguous_strides
@@ -39,7 +39,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
     if isinstance(self._array, SparseArray):
-        raise not_implemented("resize_", self._array.layout)
+        return sparse_implementation("resizing", "resize_compressed_")(self, shape)
     if special[0] and not isinstance(self._array, np.ndarray):
         return _resize_batched(self, shape, memory_format)
     return _resized(self, shape, memory_format)

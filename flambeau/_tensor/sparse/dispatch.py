@@ -211,10 +211,11 @@ def _add(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
 @implements("sub", "_sub_scaled", "_sub_scalar")
 def _sub(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     other = inputs[1] if len(inputs) > 1 else params["other"]
-    if is_sparse(inputs[0]) and not is_coo(inputs[0]):
-        from .conversion import layout_name
+    for x in (inputs[0], other):
+        if is_sparse(x) and not is_coo(x):
+            from .conversion import layout_name
 
-        raise RuntimeError(f"unsupported tensor layout: {layout_name(inputs[0])}")
+            raise RuntimeError(f"unsupported tensor layout: {layout_name(x)}")
     return elementwise.add(inputs[0], other, -params.get("alpha", 1))
 
 
@@ -289,7 +290,7 @@ def _permute(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
 @implements("select", "select_copy")
 def _select(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     x = inputs[0]
-    out = make(shape.select(x._array, params["dim"], params["index"]))
+    out = make(shape.select(x._array, params["dim"], params["index"], op.name))
 
     def rule(g: Tensor) -> Any:
         raise not_implemented("select_backward", out.layout)

@@ -144,6 +144,9 @@ def check_compressed(kind: layout, compressed: np.ndarray, plain: np.ndarray, va
         raise RuntimeError(f"all batch dimensions of {cname} (={sizes_text(batches[0])}), {pname} "
                            f"(={sizes_text(batches[1])}), and values (={sizes_text(batches[2])}) must be equal to "
                            f"tensor batch dimensions (={sizes_text(size[:batch_dim])})")
+    for name, indices in ((cname, compressed), (pname, plain)):
+        if indices.shape[-1] > 1 and indices.strides[-1] != indices.itemsize:
+            raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
     block = values.shape[batch_dim + 1: batch_dim + 3] if blocks else (1, 1)
     for d in (0, 1):
         if block[d] and size[batch_dim + d] % block[d]:
@@ -164,7 +167,7 @@ def check_compressed(kind: layout, compressed: np.ndarray, plain: np.ndarray, va
                            f"(={sizes_text(size[batch_dim + 2:])})")
     check_index_dtypes(compressed, plain, cname, pname)
     matrices = int(np.prod(size[:batch_dim]))
-    _check_compressed_values(compressed.reshape(matrices, count + 1), plain.reshape(matrices, nnz), nnz, width, by_row)
+    check_compressed_values(compressed.reshape(matrices, count + 1), plain.reshape(matrices, nnz), nnz, width, by_row)
 
 
 def check_index_dtypes(compressed: np.ndarray, plain: np.ndarray, cname: str, pname: str) -> None:
@@ -177,7 +180,8 @@ def check_index_dtypes(compressed: np.ndarray, plain: np.ndarray, cname: str, pn
         raise RuntimeError(f"{cname} and {pname} dtype must be Int or Long, but got {names[0]}")
 
 
-def _check_compressed_values(compressed: np.ndarray, plain: np.ndarray, nnz: int, width: int, by_row: bool) -> None:
+def check_compressed_values(compressed: np.ndarray, plain: np.ndarray, nnz: int, width: int, by_row: bool) -> None:
+    """Check the values of the indices of matrices of `nnz` elements each, `width` being the plain dimension."""
     cname, pname = ("crow_indices", "col_indices") if by_row else ("ccol_indices", "row_indices")
     across, along = ("ncols", "nrows") if by_row else ("nrows", "ncols")
 
@@ -200,5 +204,5 @@ def _check_compressed_values(compressed: np.ndarray, plain: np.ndarray, nnz: int
                                   "sorted and distinct along the last dimension values")
 
 
-__all__ = ["COMPRESSED", "check_array", "check_components", "check_compressed", "check_coo", "check_index_dtypes",
-           "component_names", "enabled", "should_check", "sizes_text", "warn_of_beta"]
+__all__ = ["COMPRESSED", "check_array", "check_components", "check_compressed", "check_compressed_values", "check_coo",
+           "check_index_dtypes", "component_names", "enabled", "should_check", "sizes_text", "warn_of_beta"]

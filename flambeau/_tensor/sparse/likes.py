@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,20 +65,39 @@ def _compressed_without_elements(a: Any, kind: Any, d: Any) -> Tensor:
     is_compressed = isinstance(a, CompressedArray)
     dense_dim = a.dense_dim if isinstance(a, SparseArray) else 0
     block = a.block_shape if is_compressed and a.has_blocks else ()
+    index = a.plain.dtype if is_compressed else np.dtype(np.int64)
+    return compressed_of_dims(0, dense_dim, tuple(a.shape), block, index, d, kind)
+
+
+def compressed_of_dims(nnz: int, dense_dim: int, size: tuple[int, ...], block: Sequence[int], index: np.dtype, d: Any,
+                       kind: Any) -> Tensor:
+    """A compressed tensor of a shape with room for `nnz` elements or blocks in each batch, all of it zero.
+
+    Raises:
+        RuntimeError: numbers do not fit one another or the layout (PyTorch's texts).
+    """
     prefix = "sparse_compressed_tensor_with_dims: "
-    if (batch_dim := a.ndim - dense_dim - 2) < 0:
+    if index not in (np.int32, np.int64):
+        raise RuntimeError(f"indices dtype must be Int or Long, but got {dtypes.of(index).scalar_name}")
+    if (batch_dim := len(size) - dense_dim - 2) < 0:
         raise RuntimeError(f"{prefix}dimensionality must be at least dense_dim(={dense_dim}) + sparse_dim(=2), but got "
-                           f"{a.ndim}")
-    if kind in (sparse_bsr, sparse_bsc) and not block:
-        raise RuntimeError(f"{prefix}blocksize needs to be a tuple of size 2, but got 0")
+                           f"{len(size)}")
+    if nnz < 0:
+        raise RuntimeError(f"{prefix}nnz must be non-negative, got {nnz}")
+    if kind in (sparse_bsr, sparse_bsc) and len(block) != 2:
+        raise RuntimeError(f"{prefix}blocksize needs to be a tuple of size 2, but got {len(block)}")
     if kind in (sparse_csr, sparse_csc) and block:
         raise RuntimeError(f"{prefix}blocksize cannot be specified for non-block layout {LAYOUT_NAMES[kind]}")
+    for k, each in enumerate(block):
+        if each <= 0 or size[batch_dim + k] % each:
+            raise RuntimeError(f"{prefix}dimension {batch_dim + k} must be multiple of blocksize[{k}](={each}) but got "
+                               f"{size[batch_dim + k]}")
     warn_of_beta(kind)
     along = 0 if kind in (sparse_csr, sparse_bsr) else 1
-    count = a.shape[batch_dim + along] // (block[along] if block else 1)
-    batch, index = tuple(a.shape[:batch_dim]), a.plain.dtype if is_compressed else np.int64
-    return make(CompressedArray(kind, np.zeros((*batch, count + 1), index), np.zeros((*batch, 0), index),
-                                np.zeros((*batch, 0, *block, *a.shape[batch_dim + 2:]), d.numpy), tuple(a.shape)))
+    count = size[batch_dim + along] // (block[along] if block else 1)
+    batch = size[:batch_dim]
+    return make(CompressedArray(kind, np.zeros((*batch, count + 1), index), np.zeros((*batch, nnz), index),
+                                np.zeros((*batch, nnz, *block, *size[batch_dim + 2:]), d.numpy), size))
 
 
 _NEW_SIGNATURES = ("(*, torch.device device = None)", "(Tensor indices, Tensor values, *, torch.device device = None)",

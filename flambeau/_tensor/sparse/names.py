@@ -16,7 +16,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..overriding.other_objects import reports_other_objects
 from ..tensor import Tensor
 from .constructors import validate_coo
-from .invariants import check_compressed
+from .invariants import check_compressed, check_compressed_values
 from .products import _sparse_sparse_matmul as _sparse_sparse_matmul
 from .recording import make, record
 from .reductions import sparse_sum
@@ -85,6 +85,17 @@ def _validation(layout: Any) -> Any:
 
 _validate_sparse_csr_tensor_args, _validate_sparse_csc_tensor_args = map(_validation, (sparse_csr, sparse_csc))
 _validate_sparse_bsr_tensor_args, _validate_sparse_bsc_tensor_args = map(_validation, (sparse_bsr, sparse_bsc))
+
+
+def _validate_compressed_sparse_indices(is_crow: bool, compressed_idx: Tensor, plain_idx: Tensor, cdim: int, dim: int,
+                                        nnz: int) -> None:
+    """Check the values of the indices of a compressed tensor with `cdim` rows of `dim` places (or columns)."""
+    name, count = ("crow_indices", "nrows") if is_crow else ("ccol_indices", "ncols")
+    if (n := compressed_idx.shape[-1]) != cdim + 1:
+        raise RuntimeError(f"{name} have wrong shape: {name}.shape[-1] = {n} is not equal to {count} + 1 = {cdim + 1}")
+    check_compressed_values(compressed_idx._array.reshape(-1, n), plain_idx._array.reshape(-1, nnz) if nnz else
+                            plain_idx._array.reshape(compressed_idx._array.size // n, 0), nnz, dim, is_crow)
+
 
 def _integral_array(kernel: str, tensor: Tensor) -> np.ndarray:
     if tensor.dtype not in (dtypes.int32, dtypes.int64):
@@ -235,7 +246,8 @@ def row_indices_copy(input: Tensor) -> Tensor:
     return input.row_indices().clone()
 
 
-_FUNCTIONS = (ccol_indices_copy, col_indices_copy, crow_indices_copy, dsmm, hsmm, resize_as_sparse_, row_indices_copy,
+_FUNCTIONS = (ccol_indices_copy, col_indices_copy, crow_indices_copy, dsmm, hsmm, indices_copy, resize_as_sparse_,
+              row_indices_copy, values_copy,
               saddmm)
 for _function in _FUNCTIONS:
     globals()[_function.__name__] = reports_other_objects(_function, _function.__name__)

@@ -1,4 +1,4 @@
-"""Resizing of COO tensors in place, and copies between sparse tensors."""
+"""Resizing of sparse tensors in place, and copies between sparse tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.sparse_array import CompressedArray, CooArray, SparseArray, not_implemented
+from ...backends.sparse_array import CompressedArray, CooArray, SparseArray, format_name, not_implemented
 from ...devices import strided
 from ..tensor import Tensor
 from .conversion import layout_name
@@ -96,6 +96,74 @@ def resize_as_sparse_(self: Tensor, the_template: Tensor) -> Tensor:
     return self
 
 
+def resize_compressed_(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    """`resize_` of a compressed tensor: elements keep their order in memory, what exceeds the matrix is dropped.
+
+    Raises:
+        RuntimeError: fewer than two dimensions, or fewer places along the dimension that is not compressed.
+        NotImplementedError: blocks or dense dimensions.
+    """
+    a: Any = self._array
+    if not isinstance(a, CompressedArray) or a.has_blocks or a.dense_dim:
+        raise not_implemented("resize_", self.layout)
+    if len(size) < 2:
+        raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(size)}")
+    along, across = (-2, -1) if a.by_row else (-1, -2)
+    if size[across] < a.shape[across]:
+        kind = "columns" if a.by_row else "rows"
+        raise RuntimeError(f"torch.resize_: Resizing {kind} of sparse {format_name(a)} tensors to a smaller value is "
+                           f"not supported. The original number of {kind} is {a.shape[across]} while the requested "
+                           f"new number of {kind} is {size[across]}.")
+    batch, count, before = size[:-2], size[along], a.shape[along]
+    nnz = min(a.nnz, size[-2] * size[-1])
+    starts = _in_memory(a.compressed, (*batch, count + 1))
+    if count != before:
+        starts[..., min(before + 1, count):] = nnz
+    self._array = CompressedArray(a.layout, starts, _in_memory(a.plain, (*batch, nnz)),  # type: ignore[assignment]
+                                  _in_memory(a.values, (*batch, nnz)), size)
+    self._bump_version()
+    return self
+
+
+def _in_memory(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of another shape with the elements of `array` in memory order, and zeros behind them."""
+    out = np.zeros(shape, array.dtype)
+    n = min(out.size, array.size)
+    out.reshape(-1)[:n] = array.reshape(-1)[:n]
+    return out
+
+
+def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
+    """Check that a compressed tensor may be copied to another one.
+
+    Raises:
+        RuntimeError: layouts, shapes, blocks or numbers of elements differ (PyTorch's texts).
+    """
+    a: Any = self._array
+    b: Any = src._array
+    if not isinstance(a, CompressedArray):
+        raise RuntimeError("copy_sparse_compressed_ expected sparse compressed tensor layout but got "
+                           f"{layout_name(a)}")
+    if not isinstance(b, CompressedArray) or a.layout is not b.layout:
+        raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
+                           f"self layout is {layout_name(a)} and src layout is {layout_name(b)}")
+    if a.plain.shape[-1] != b.plain.shape[-1]:
+        raise RuntimeError("torch.copy_: only sparse compressed tensors with the same number of specified elements are "
+                           "supported.")
+    along = [x.batch_dim + (0 if x.by_row else 1) for x in (a, b)]
+    sizes = [x.shape[d] for x, d in zip((a, b), along, strict=True)]
+    if sizes[0] != sizes[1]:
+        where = (f"dimension {along[0]}" if along[0] == along[1] else
+                 f"dimensions {along[0]} and {along[1]}, respectively,")
+        raise RuntimeError(f"torch.copy_: expected shapes of self and src to match along {where} for "
+                           f"{layout_name(a)} layout but the corresponding dimensions of self and src are {sizes[0]} "
+                           f"and {sizes[1]}, respectively.")
+    if a.block_shape != b.block_shape:
+        raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different block sizes is not "
+                           f"supported. self and src block sizes are {list(a.block_shape)} and "
+                           f"{list(b.block_shape)}, respectively.")
+
+
 def _legacy(x: Tensor) -> str:
     name = x.dtype.legacy
     return f"torch.sparse.{name}" if is_coo(x) else f"torch.{name}"
@@ -112,13 +180,8 @@ def copy_sparse_(self: Tensor, src: Tensor) -> Tensor:
 
     a: Any = self._array
     b: Any = src._array
-    if isinstance(a, CompressedArray) and isinstance(b, CompressedArray):
-        if a.layout is not b.layout:
-            raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different layouts is not "
-                               f"supported. self layout is {layout_name(a)} and src layout is {layout_name(b)}")
-        if a.values.shape != b.values.shape:
-            raise RuntimeError("torch.copy_: only sparse compressed tensors with the same number of specified elements "
-                               "are supported.")
+    if isinstance(a, CompressedArray) or isinstance(b, CompressedArray):
+        _check_compressed_copy(self, src)
     elif not (isinstance(a, CooArray) and isinstance(b, CooArray)):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
                            f"{_legacy(self)} and src type = {_legacy(src)}")
@@ -138,4 +201,4 @@ def copy_sparse_(self: Tensor, src: Tensor) -> Tensor:
     return assign(self, out, tracked)
 
 
-__all__ = ["copy_sparse_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"]
+__all__ = ["copy_sparse_", "resize_as_sparse_", "resize_compressed_", "sparse_resize_", "sparse_resize_and_clear_"]

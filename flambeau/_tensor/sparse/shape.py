@@ -11,7 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.sparse_array import CompressedArray, CooArray, SparseArray, not_implemented
 from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from ...kernels.sparse import sort_order
+from ...kernels.sparse import decompress, sort_order
 from ..dispatch.promotion import result_type
 from ..tensor import Tensor, wrap
 from .conversion import coalesced, to_coo_array
@@ -35,6 +35,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
 def transpose(a: Any, dim0: int, dim1: int) -> SparseArray:
     """The array with two dimensions exchanged."""
     i, j = wrap_dim(dim0, a.ndim), wrap_dim(dim1, a.ndim)
+    if isinstance(a, CompressedArray) and a.dense_dim:
+        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
     if i == j:
         return a.with_values(a.values)
     shape = list(a.shape)
@@ -46,8 +48,6 @@ def transpose(a: Any, dim0: int, dim1: int) -> SparseArray:
         order = list(range(a.sparse_dim))
         order[i], order[j] = j, i
         return CooArray(a.indices[order], a.values, tuple(shape), a.coalesced and not a.indices.size)
-    if a.dense_dim:
-        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
     kinds = ["Batch" if d < a.batch_dim else "Sparse" for d in (i, j)]
     if kinds[0] != kinds[1]:
         raise RuntimeError("transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
@@ -109,7 +109,7 @@ def _index_error(dim: int, index: int, a: Any) -> IndexError:
     return IndexError(f"select(): index {index} out of range for tensor of size {list(a.shape)} at dimension {dim}")
 
 
-def select(a: Any, dim: int, index: int) -> Any:
+def select(a: Any, dim: int, index: int, name: str = "select") -> Any:
     """One slice of a dimension; dense where no sparse dimension is left."""
     if not a.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -123,10 +123,13 @@ def select(a: Any, dim: int, index: int) -> Any:
             at = (slice(None),) * d + (index,)
             return CompressedArray(a.layout, a.compressed[at], a.plain[at], a.values[at],
                                    (*a.shape[:d], *a.shape[d + 1:]))
-        if a.batch_dim and d < a.batch_dim + 2:
-            raise RuntimeError("select(): selecting sparse dimensions is not supported for batched sparse compressed "
+        if d >= a.batch_dim + 2:
+            at = (slice(None),) * (a.values.ndim - a.ndim + d) + (index,)
+            return CompressedArray(a.layout, a.compressed, a.plain, a.values[at], (*a.shape[:d], *a.shape[d + 1:]))
+        if a.batch_dim:
+            raise RuntimeError(f"{name}(): selecting sparse dimensions is not supported for batched sparse compressed "
                                "tensors.")
-        if a.has_blocks:
+        if a.has_blocks and name == "select" and not _is_view_of_blocks(a, d, index):
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
         return select(to_coo_array(a), d, index)
     shape = (*a.shape[:d], *a.shape[d + 1:])
@@ -140,6 +143,19 @@ def select(a: Any, dim: int, index: int) -> Any:
             return dtypes.cast(dtypes.widen(values).sum(0), values.dtype)
         return np.asarray(values.sum(0, dtype=values.dtype))
     return CooArray(np.delete(a.indices[:, kept], d, 0), values, shape, a.coalesced)
+
+
+def _is_view_of_blocks(a: CompressedArray, dim: int, index: int) -> bool:
+    """Whether the elements of a row or column of blocks are evenly spaced in memory, which `select` requires."""
+    block = a.block_shape
+    if block[1 - dim] == 1:
+        return True
+    of_blocks = decompress(a.compressed) if (dim == 0) is a.by_row else a.plain
+    chosen = np.flatnonzero(of_blocks == index // block[dim])
+    if chosen.size < 2:
+        return True
+    strides = a.values.strides
+    return bool(chosen[-1] - chosen[0] == chosen.size - 1 and strides[0] == block[1 - dim] * strides[2 - dim])
 
 
 def narrow(a: Any, dim: int, start: int, length: int) -> CooArray:

@@ -368,7 +368,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     try:
         ndim = input.dim()
     except AttributeError as error:
-        return with_other_object(error, pixel_shuffle, (input,))
+        return with_other_object(error, pixel_shuffle, (input, upscale_factor))
     if r.__class__ is not int:
         raise_refusal(unfit(("pixel_shuffle",), (input, r), {}, inside=FUNCTIONALS))
     if ndim < 3:
@@ -401,7 +401,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     try:
         ndim = input.dim()
     except AttributeError as error:
-        return with_other_object(error, pixel_unshuffle, (input,))
+        return with_other_object(error, pixel_unshuffle, (input, downscale_factor))
     if r.__class__ is not int:
         raise_refusal(unfit(("pixel_unshuffle",), (input, r), {}, inside=FUNCTIONALS))
     if ndim < 3:
@@ -436,7 +436,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     try:
         ndim = input.dim()
     except AttributeError as error:
-        return with_other_object(error, channel_shuffle, (input,))
+        return with_other_object(error, channel_shuffle, (input, groups))
     if groups.__class__ is not int:
         raise_refusal(unfit(("channel_shuffle",), (input, groups), {}, inside=FUNCTIONALS))
     if ndim <= 2:

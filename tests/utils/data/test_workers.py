@@ -259,3 +259,28 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_worker_whose_parent_ended_before_it_began_notices():
     done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=120)
     assert done.stdout == "False\n", done.stderr
+
+
+OPEN_FILES = """
+import resource
+import flambeau as torch
+
+class Endless(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.ones(2)
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+kept = []
+try:
+    for batch in torch.utils.data.DataLoader(Endless(), num_workers=1, multiprocessing_context="fork"):
+        kept.append(batch)
+except RuntimeError as error:
+    print(len(kept) > 50, "ulimit -n" in str(error))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sends descriptors")
+def test_the_limit_of_open_files_is_named():
+    done = subprocess.run([sys.executable, "-c", OPEN_FILES], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True True\n", done.stderr
