@@ -249,3 +249,46 @@ def test_traces_draw_again(fill):
     found = graph(torch.ones(4))
     torch.manual_seed(0)
     assert torch.equal(found, getattr(torch.empty(4), fill)())
+
+
+def test_a_detached_input_needs_no_gradient():
+    x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
+    detached, same = aot_function(lambda x, y: (x.detach(), y), nop)(x, y)
+    assert not detached.requires_grad
+    assert same is y
+    same.sum().backward()
+    assert x.grad is None
+    assert y.grad.tolist() == [1, 1]
+
+
+POOLING = [lambda x: torch.nn.functional.max_pool2d(x, 2), lambda x: torch.nn.functional.max_pool3d(x[None], (1, 2, 2)),
+           lambda x: torch.nn.functional.max_pool1d(x[0], 2), lambda x: torch.nn.functional.adaptive_max_pool2d(x, 2)]
+
+
+@pytest.mark.parametrize("pool", range(len(POOLING)))
+def test_maxima_are_found_in_each_call(pool):
+    """The backward graph reads the indices that the forward graph returns, not those of the trace."""
+    compiled = aot_function(POOLING[pool], nop)
+    for _ in range(2):
+        x = torch.randn(2, 3, 4, 4, requires_grad=True)
+        gradients = [torch.autograd.grad((f(x) ** 2).sum(), x)[0] for f in (compiled, POOLING[pool])]
+        assert torch.equal(*gradients)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "prod"])
+def test_reductions_of_segments_have_gradients(reduce):
+    def f(x):
+        return torch.segment_reduce(x, reduce, lengths=torch.tensor([1, 2]), initial=2.)
+
+    x = torch.tensor([1., 2., 4.], requires_grad=True)
+    gradients = [torch.autograd.grad((g(x) ** 2).sum(), x)[0] for g in (aot_function(f, nop), f)]
+    assert torch.equal(*gradients)
+    assert gradients[0].any() or reduce == "max"
+
+
+def test_draws_have_gradients_of_zero():
+    x = torch.ones(3, requires_grad=True)
+    result = aot_function(lambda x: torch.bernoulli(x / 2), nop)(x)
+    assert result.requires_grad
+    result.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]

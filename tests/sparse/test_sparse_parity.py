@@ -651,3 +651,31 @@ def test_room_for_elements_of_compressed_tensors(nnz: int, size: Any, blocks: An
         return x.shape, x.values().shape, x.transpose(-1, -2).layout, x._nnz()
 
     assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("beta", [0, 2])
+@pytest.mark.parametrize("layouts", [each for each in itertools.product(("strided", "csr", "csc"), repeat=3)
+                                     if each[1:] != ("strided", "strided")], ids="-".join)
+def test_layouts_of_sums_with_products(layouts: tuple[str, ...], beta: int) -> None:
+    def operands(torch: Any) -> list[Any]:
+        x = torch.tensor([[1., 2, 0], [0, 3, 4], [5, 0, 0]])
+        found = [x if name == "strided" else x.to_sparse(layout=getattr(torch, f"sparse_{name}")) for name in layouts]
+        return [torch.full((3, 3), float("nan")), *found[1:]] if beta == 0 and layouts[0] == "strided" else found
+
+    def layout(torch: Any) -> Any:
+        return torch.addmm(*operands(torch), beta=beta, alpha=3).layout
+
+    assert outcome(flambeau, layout) == outcome(pytorch, layout)
+    if "Error" not in outcome(flambeau, layout):
+        dense = [x.to_dense() for x in operands(flambeau)]
+        result = flambeau.addmm(*operands(flambeau), beta=beta, alpha=3).to_dense()
+        assert flambeau.equal(result, flambeau.addmm(*dense, beta=beta, alpha=3))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_selected_elements_are_in_order(dim: int, layout: str) -> None:
+    def program(torch: Any) -> Any:
+        return torch.select_copy(make(torch, layout), dim, 2).values()
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)

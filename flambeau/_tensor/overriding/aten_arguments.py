@@ -22,7 +22,8 @@ from .dispatch import SavedStatistics
 
 #: name in a schema -> the names that declarations use instead
 _OTHER_NAMES = {"self": ("input", "A", "B", "L", "base", "x"), "x": ("input",), "b": ("B",), "input2": ("L",),
-                "grad_output": ("grad", "g"), "upscale_factor": ("factor",), "downscale_factor": ("factor",)}
+                "grad_output": ("grad", "g"), "grad": ("g",), "output": ("out",),
+                "upscale_factor": ("factor",), "downscale_factor": ("factor",)}
 
 
 @functools.cache
@@ -55,8 +56,7 @@ def call_arguments(op: Op, inputs: Sequence[Any], params: dict[str, Any],
         if fitting is not None:
             overload, schema = fitting, fitting._schema
     if schema is None:
-        overload = internal_overload(op)
-        return (overload, (list(inputs),) if op.variadic and len(op.inputs) == 1 else tuple(inputs), dict(params))
+        return _internal_call(op, inputs, params)
     positions, _ = _positions(op, schema)
     bound: dict[str, Any] = {}
     for argument in schema.arguments:
@@ -84,7 +84,16 @@ def call_arguments(op: Op, inputs: Sequence[Any], params: dict[str, Any],
     adjust = _ADJUST.get(name)
     if adjust is not None:
         adjust(bound)
+    if any(a.type_name == "Tensor" and not a.has_default and bound.get(a.name) is None for a in schema.arguments):
+        return _internal_call(op, inputs, params)  # the declaration's tensors are not the overload's
     return overload, *schema.normalized(bound)
+
+
+def _internal_call(op: Op, inputs: Sequence[Any], params: dict[str, Any],
+                   ) -> tuple[OpOverload, tuple[Any, ...], dict[str, Any]]:
+    """A call of the overload that has the declaration's own arguments."""
+    args = (list(inputs),) if op.variadic and len(op.inputs) == 1 else tuple(inputs)
+    return internal_overload(op), args, dict(params)
 
 
 def _fitting_overload(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> OpOverload | None:

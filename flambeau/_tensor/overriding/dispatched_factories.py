@@ -14,6 +14,7 @@ from ...devices import device as device_of
 from ...engine.tensor_interface import layer
 from ...shapes import contiguous_strides
 from ..creation.legacy_constructor import shown_to_handlers
+from ..sparse.recording import record
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import (
@@ -148,7 +149,11 @@ def _drawn(name: str) -> Any:
         if not args or "out" in given or no_dispatch.get() or not dispatch_modes.get():
             return implementation(*args, **kwargs)
         overload = "p" if name == "bernoulli" and (len(args) > 1 or "p" in given) else "default"
-        return ask(aten_overload(name, overload), handling_inputs(args), args, given)
+        result = ask(aten_overload(name, overload), handling_inputs(args), args, given)
+        x = args[0]
+        if name == "multinomial" or not isinstance(result, Tensor) or result._requires_grad:
+            return result
+        return record(result, f"{name.capitalize()}Backward0", (x,), lambda g: (layer.functions.zeros_like(g),))
 
     return run
 

@@ -145,7 +145,7 @@ def check_compressed(kind: layout, compressed: np.ndarray, plain: np.ndarray, va
                            f"(={sizes_text(batches[1])}), and values (={sizes_text(batches[2])}) must be equal to "
                            f"tensor batch dimensions (={sizes_text(size[:batch_dim])})")
     for name, indices in ((cname, compressed), (pname, plain)):
-        if indices.shape[-1] > 1 and indices.strides[-1] != indices.itemsize:
+        if indices.size and indices.shape[-1] > 1 and indices.strides[-1] != indices.itemsize:
             raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
     block = values.shape[batch_dim + 1: batch_dim + 3] if blocks else (1, 1)
     for d in (0, 1):

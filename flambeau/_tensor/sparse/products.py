@@ -8,7 +8,7 @@ import numpy as np
 
 from ...backends.compiled import sparse_kernels
 from ...backends.sparse_array import CompressedArray, CooArray, SparseArray
-from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, strided
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.sparse import compress, decompress
@@ -163,13 +163,25 @@ def _scaled_sum(input: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     if alpha != 1:
         total = fn.mul(total, alpha)
     if beta == 0 and not is_sparse(input):
-        return total._array
+        return (total.to_dense() if is_sparse(total) else total)._array
+    if is_compressed(input) and is_compressed(total) and input.layout is sparse_csc:
+        total = total.to_sparse_csc()
     scaled = input.detach() if beta == 1 else fn.mul(input.detach(), beta)
     if is_sparse(scaled) and not is_sparse(total):
         return fn.add(total, scaled)._array
     if not is_sparse(scaled) and is_sparse(total):
         return fn.add(scaled.expand(total._array.shape), total)._array
     return fn.add(scaled, total)._array
+
+
+def _check_layouts(*tensors: Tensor) -> None:
+    """Raise PyTorch's error where `addmm` has no product for the layouts of its three tensors."""
+    layouts = [x.layout for x in tensors]
+    first = layouts[0]
+    if (first is sparse_csr and strided in layouts) or (first is sparse_csc and layouts != [sparse_csc] * 3) or (
+            layouts == [strided, sparse_csc, sparse_csr]):
+        input, mat1, mat2 = map(layout_name, tensors)
+        raise RuntimeError(f"addmm: computation on CPU is not implemented for {input} + {mat1} @ {mat2}")
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -179,6 +191,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     if is_coo(mat1) and is_sparse(mat2) and not is_sparse(input):
         raise RuntimeError("addmm: computation on CPU is not implemented for Strided + "
                            f"{layout_name(mat1)} @ {layout_name(mat2)}")
+    _check_layouts(input, mat1, mat2)
     shape = (mat1._array.shape[0], mat2._array.shape[1])
     if not is_sparse(input):
         try:

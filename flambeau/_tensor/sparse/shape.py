@@ -131,7 +131,8 @@ def select(a: Any, dim: int, index: int, name: str = "select") -> Any:
                                "tensors.")
         if a.has_blocks and name == "select" and not _is_view_of_blocks(a, d, index):
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
-        return select(to_coo_array(a), d, index)
+        picked = select(to_coo_array(a), d, index)
+        return CooArray(picked.indices, picked.values, picked.shape, True)
     shape = (*a.shape[:d], *a.shape[d + 1:])
     if d >= a.sparse_dim:
         at = (slice(None),) * (d - a.sparse_dim + 1) + (index,)

@@ -94,8 +94,8 @@ class _Result(NamedTuple):
     """How a call gets one of its results.
 
     Args:
-        kind: `graph`: a result of the forward graph; `input`: an argument itself; `view`: a view of an argument;
-            `constant`: no tensor.
+        kind: `graph`: a result of the forward graph; `input`: an argument itself; `view`, `detached view`: a view of an
+            argument; `constant`: no tensor.
         source: the index of the graph's result, or of the argument.
         value: the constant, or size, stride and offset of the view.
     """
@@ -200,7 +200,8 @@ class _Compiled:
             source = sources.get(_storage_address(x)) if x.numel() else None
             if source is not None:
                 same = next((i for i, y in enumerate(args) if x is y), None)
-                self.results.append(_Result("view", source, (x.shape, x.stride(), x.storage_offset()))
+                kind = "view" if x.requires_grad or not args[source].requires_grad else "detached view"
+                self.results.append(_Result(kind, source, (x.shape, x.stride(), x.storage_offset()))
                                     if same is None else _Result("input", same, None))
                 continue
             if x.requires_grad:
@@ -281,7 +282,9 @@ class _Compiled:
                 args[i].copy_(value)
         results = found[count:]
         return [results[r.source] if r.kind == "graph" else args[r.source] if r.kind == "input" else
-                args[r.source].as_strided(*r.value) if r.kind == "view" else r.value for r in self.results]
+                args[r.source].as_strided(*r.value) if r.kind == "view" else
+                args[r.source].detach().as_strided(*r.value) if r.kind == "detached view" else r.value
+                for r in self.results]
 
 
 def _detached(values: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 import flambeau as torch
 
 from ..._subclasses.fake_tensor import FakeTensor
@@ -60,6 +62,8 @@ class PythonKeyTracer(Tracer):
             found = self.tracked(a)
             if found is not None:
                 return found.node
+        if isinstance(a, np.ndarray) and (proxy := self._on_memory(a)) is not None:
+            return proxy.node
         if isinstance(a, Parameter):
             name = next((name for name, p in self.root.named_parameters() if p is a), None)
             if name is None:
@@ -76,6 +80,15 @@ class PythonKeyTracer(Tracer):
         array = getattr(value, "_array", None)
         entry = self._by_array.get(id(array))
         return entry[1] if entry is not None and entry[0] is array else None
+
+    def _on_memory(self, array: np.ndarray) -> Any:
+        """The proxy of the tensor on the memory of an array that an operator saved, such as the indices of maxima."""
+        def elements(x: np.ndarray) -> tuple[Any, ...]:
+            return x.__array_interface__["data"][0], x.shape, x.strides, x.dtype
+
+        wanted = elements(array)
+        return next((proxy for each, proxy in reversed(self._by_array.values())
+                     if each.__class__ is np.ndarray and elements(each) == wanted), None)
 
     def track(self, value: Any, proxy: Any) -> None:
         """Remember the node that computes a value, and those of its items."""
