@@ -234,6 +234,18 @@ def plan_array(words: Sequence[compilation.Word]) -> ctypes.Array[ctypes.c_int64
     return (ctypes.c_int64 * max(1, len(words)))(*[x if x.__class__ is int else resolve(x) for x in words])
 
 
+def addressed_plan(words: Any) -> tuple[Any, int]:
+    """What holds a plan's words, and their address.
+
+    Args:
+        words: words, or an array of int64 (`backends.compiled.plan_families`).
+    """
+    if words.__class__ is np.ndarray:
+        return words, words.ctypes.data
+    array = plan_array(words)
+    return array, ctypes.addressof(array)
+
+
 def resolve(word: compilation.Word) -> int:
     """A symbol's address, once it is compiled; any other word itself."""
     return word.address if isinstance(word, compilation.Symbol) else word
@@ -363,7 +375,7 @@ class Program:
         self._keep: list[Any] = []
         self.shares = any(isinstance(each, Launch) and each.shared for each, _ in steps)
         words: list[int] = []
-        plans: dict[int, Any] = {}  # steps of one launch share its plan
+        plans: dict[int, int] = {}  # steps of one launch share its plan
         for launch, pointers in steps:
             if len(pointers) > POINTERS:
                 raise ValueError(f"a kernel of {len(pointers)} operands: at most {POINTERS} are possible")
@@ -374,11 +386,12 @@ class Program:
                 continue
             plan = plans.get(id(launch))
             if plan is None:
-                plan = plans[id(launch)] = plan_array(launch.words)
-                self._keep += [launch.library, plan]
+                array, plan = addressed_plan(launch.words)
+                plans[id(launch)] = plan
+                self._keep += [launch.library, array]
             pairs = (ctypes.c_int64 * max(1, 2 * len(pointers)))(*[each for pair in pointers for each in pair])
             self._keep.append(pairs)
-            words += [resolve(launch.body), launch.chunks, ctypes.addressof(plan), resolve(launch.then), len(pointers),
+            words += [resolve(launch.body), launch.chunks, plan, resolve(launch.then), len(pointers),
                       ctypes.addressof(pairs)]
         self.count = len(steps)
         self.table = (ctypes.c_int64 * max(1, len(words)))(*words)
@@ -450,6 +463,7 @@ __all__ = [
     "Launch",
     "Program",
     "Spec",
+    "addressed_plan",
     "allocate_aligned",
     "library",
     "resolve",

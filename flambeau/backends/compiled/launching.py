@@ -7,7 +7,6 @@ on some thousand elements.
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -240,12 +239,7 @@ class Plan:
         words[SCRATCH] = bool(self.scratch)
         words[RELEASES_GIL] = any(each.shared for each in launches)  # one of less than about 10 us holds the GIL
         for each in launches:
-            plan: Any = each.words  # an array, or words that become one
-            if plan.__class__ is ndarray:
-                address = plan.ctypes.data
-            else:
-                plan = launch.plan_array(plan)
-                address = ctypes.addressof(plan)
+            plan, address = launch.addressed_plan(each.words)
             self._references += (each.library, plan)
             words += [launch.resolve(each.body), each.chunks, address, launch.resolve(each.then)]
         self.enter = _entry_point_maker()(np.array(words, np.int64))

@@ -321,19 +321,27 @@ class PlanFamilies:
 
 def _planned(pattern: _Pattern, n: int, make: Maker, writes: int) -> PlanFamily | None:
     """The family for the extents of the interval that an extent is in; None where there is none."""
+    for family, numbers in candidates(n, lambda extent: make(pattern.specs(extent))):
+        if all(_is_same(family.launches(k), pattern.specs(k), make, writes) for k in numbers):
+            return family
+    return None
+
+
+def candidates(n: int, make: Callable[[Any], Sequence[Launch]]) -> Iterator[tuple[PlanFamily, list[int]]]:
+    """Families for the extents of the interval that an extent is in, and the extents to compare them with plans of.
+
+    Args:
+        make: gives the launches for an extent, which may be symbolic.
+    """
     most = 1 << (n - 1).bit_length()
     least = max(LEAST, most // 2 + 1)
     numbers = np.arange(least, most + 1)
     for sample in (most, n):
         sizes = PlannedSizes([numbers], sample - least, exact=True)
-        launches = make(pattern.specs(sizes.symbols()[0]))
+        launches = make(sizes.symbols()[0])
         if launches and sizes.served[n - least] and sizes.served.sum() >= FEWEST:
-            family = PlanFamily(least, sizes.served, launches)
             served = numbers[sizes.served]
-            if all(_is_same(family.launches(k), pattern.specs(k), make, writes)
-                   for k in dict.fromkeys((int(served[0]), n, int(served[-1])))):
-                return family
-    return None
+            yield PlanFamily(least, sizes.served, launches), list(dict.fromkeys((int(served[0]), n, int(served[-1]))))
 
 
 def _is_same(launches: Sequence[Launch], specs: Sequence[Spec], make: Maker, writes: int) -> bool:
@@ -371,4 +379,5 @@ def _sample(rng: np.random.Generator, spec: Spec) -> ndarray | None:
 #: the families of this process
 FAMILIES_OF_PLANS = PlanFamilies()
 
-__all__ = ["FAMILIES_OF_PLANS", "Maker", "PlanFamilies", "PlanFamily"]
+__all__ = ["COUNTED", "FAMILIES", "FAMILIES_OF_PLANS", "LEAST", "MEMBERS", "MOST", "Maker", "PlanFamilies", "PlanFamily",
+           "candidates"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...runtime.symbolic_integers import is_symbolic, typical
+from ...runtime.symbolic_integers import is_exact, is_symbolic, typical
 
 #: largest number of vectors per iteration
 MAX_UNROLL = 4
@@ -59,6 +59,23 @@ def tail_info(lengths: Iterable[int], lanes: int, elements: int) -> TailInfo:
     multiple = next((count for count in (4, 2, 1) if count <= max_unroll and all(
         n and n % (count * lanes) == 0 for n in runs)), 0)
     return TailInfo(max_unroll, multiple, longest == 1 and min(runs) > 0)
+
+
+def reduced_tail_info(length: int, lanes: int, elements: int) -> TailInfo:
+    """The tail information for one run whose elements are reduced: the order of additions depends on how many vectors
+    the loop takes at once, which is decided for each extent where estimates are (`symbolic_integers.estimate`).
+
+    >>> reduced_tail_info(64, 8, 64000) == tail_info([64], 8, 64000)
+    True
+    """
+    if not is_exact(length):
+        unrolls = is_exact(elements) and length > lanes and elements > SMALL_KERNEL
+        return tail_info([length], lanes, elements if not is_exact(elements) else SMALL_KERNEL + unrolls)
+    if elements > SMALL_KERNEL:
+        for count in (4, 2):
+            if -(-length // lanes) >= count:
+                return TailInfo(count, 0, False)
+    return TailInfo(1, 0, False)
 
 
 def block_lengths(extent: int, block: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...runtime import nontemporal_stores, thread_pool
 from ...runtime.symbolic_integers import estimate, greater, lesser
 from .. import iteration_space
-from ..llvm.tails import ANY_LENGTH, TailInfo, tail_info
+from ..llvm.tails import ANY_LENGTH, TailInfo, reduced_tail_info
 
 #: minimum rows, or blocks of rows, for chunks of entire rows
 MIN_ROW_BLOCKS = 16
@@ -163,7 +163,7 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
     few = estimate(nest.blocks) < MIN_ROW_BLOCKS and estimate(rows * n) > 4 * grain and n >= 4 * lanes
     if across and not few:
         steps = ["t" if i in transposed else each for i, each in enumerate(steps)]
-    tail = tail_info([n], 1 if across else lanes, rows * n) if not few and nest.flat_elements else ANY_LENGTH
+    tail = reduced_tail_info(n, 1 if across else lanes, rows * n) if not few and nest.flat_elements else ANY_LENGTH
     nontemporal = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
         iteration_space.bytes_accessed(shape, strides, sizes))
     return nest._replace(entire_rows=not few, steps="".join(steps), tail=tail, nontemporal=nontemporal)

@@ -19,12 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codegen.scalar.scalar_ir import Node
-from ...runtime.launch import Spec
+from ...runtime.launch import Launch, Spec
 from ..schedule.memory_planner import LiveRange, assign_offsets
+from ..schedule.program import Program
 from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
+from .launch_families import LaunchFamilies
 from .symbolic_shapes import ShapeSignature
 
+#: the most elements of arrays on which launches are compared
+COMPARED = 1 << 20
 #: a product of extents: a factor, and the power of each extent
 Formula = tuple[int, tuple[int, ...]]
 
@@ -119,13 +123,14 @@ class PolymorphicPlan:
     Args:
         schedule, other: the schedules.
         primes, other_primes: their extents.
+        signature: that of the arrays.
 
     Raises:
         NotPolymorphic: the schedules differ in more than extents.
     """
 
-    def __init__(self, schedule: Schedule, other: Schedule, primes: tuple[int, ...],
-                 other_primes: tuple[int, ...]) -> None:
+    def __init__(self, schedule: Schedule, other: Schedule, primes: tuple[int, ...], other_primes: tuple[int, ...],
+                 signature: ShapeSignature) -> None:
         for each in (schedule, other):
             if each.conditions or each.deferred_copies or each.subarrays:
                 raise NotPolymorphic("data guards, deferred copies or subarrays")
@@ -166,12 +171,40 @@ class PolymorphicPlan:
                 pointers.append((schedule.locations[v][0], range_index.get(v, -1), formulas.index_of(at, other_at)))
             self.kernels.append(_SymbolicKernel(kernel.factory[0], arguments, pointers))
         self.formulas = formulas.formulas
+        self._signature = signature
+        self._families = LaunchFamilies(max(len(self.kernels), 1), self._launches, self._gives_same_bits)
+
+    def _values(self, extents: Sequence[Any]) -> list[Any]:
+        """The values of the formulas for these extents."""
+        return [factor * prod([extent ** power for extent, power in zip(extents, powers, strict=True) if power])
+                for factor, powers in self.formulas]
+
+    def _launches(self, extents: Sequence[Any]) -> list[Sequence[Launch]]:
+        """The launches of each kernel for these extents, one of which may be symbolic."""
+        values = self._values(extents)
+        return [each.function(*_instantiate(each.arguments, values)) for each in self.kernels]
 
     def instantiate(self, extents: Sequence[int]) -> ExecutionPlan:
         """The execution plan for these extents."""
-        values = [factor * prod([extent ** power for extent, power in zip(extents, powers, strict=True) if power])
-                  for factor, powers in self.formulas]
-        launches = [each.function(*_instantiate(each.arguments, values)) for each in self.kernels]
+        values = self._values(extents)
+        return self._execution_plan(values, self._families.launches(extents))
+
+    def _gives_same_bits(self, extents: Sequence[int], launches: Sequence[Sequence[Launch]],
+                         expected: Sequence[Sequence[Launch]]) -> bool:
+        """Whether launches for the same extents give the same bits for random numbers."""
+        arrays = [_random_array(each) for each in self._signature.arrays_of_extents(extents)]
+        given = [each for each in arrays if each is not None]
+        if len(given) < len(arrays) or sum(each.size for each in given) > COMPARED:
+            return False
+        results = []
+        for each in (launches, expected):
+            found = Program.from_execution_plan(self._execution_plan(self._values(extents), each)).run(
+                [given[i] for i in self.inputs])
+            results.append(None if found is None else [x.tobytes() for x in found])
+        return results[0] == results[1] is not None
+
+    def _execution_plan(self, values: Sequence[int], launches: Sequence[Sequence[Launch]]) -> ExecutionPlan:
+        """The execution plan for the values of the formulas."""
         live_ranges = [LiveRange(first, last, values[size]) for first, last, size in self.live_ranges]
         scratch: dict[int, int] = {}
         for number, created in enumerate(launches):
@@ -196,6 +229,16 @@ def _operands(kernel: Any) -> list[tuple[Any, int]]:
     """A kernel's operands with their offsets in bytes."""
     shifts = kernel.output_offsets or (0,) * len(kernel.outputs)
     return [*zip(kernel.outputs, shifts, strict=True), *kernel.inputs]
+
+
+def _random_array(like: np.ndarray) -> np.ndarray | None:
+    """Random numbers in the layout of an array; None where it has other than floating point numbers."""
+    dtype = like.dtype
+    if dtype.kind != "f" or dtype.itemsize < 4 or min(like.strides, default=0) < 0:
+        return None
+    end = sum((n - 1) * stride for n, stride in zip(like.shape, like.strides, strict=True)) // dtype.itemsize + 1
+    memory = np.random.default_rng(end).standard_normal(end).astype(dtype)
+    return np.ndarray(like.shape, dtype, memory, 0, like.strides)
 
 
 class _SymbolicConstant(NamedTuple):
@@ -273,7 +316,7 @@ def build_polymorphic_plan(signature: ShapeSignature,
     other_primes = primes_for(signature.extents, fixed, primes)
     schedule = build_schedule(signature.arrays_of_extents(primes))
     other = build_schedule(signature.arrays_of_extents(other_primes))
-    return PolymorphicPlan(schedule, other, primes, other_primes)
+    return PolymorphicPlan(schedule, other, primes, other_primes, signature)
 
 
 __all__ = ["NotPolymorphic", "PolymorphicPlan", "build_polymorphic_plan", "primes_for"]

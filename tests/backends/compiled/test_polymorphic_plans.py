@@ -9,8 +9,9 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
+from flambeau.backends.compiled.plan_families import PlanFamily
 from flambeau.ir.decompositions import composites
-from flambeau.ir.shapes import polymorphic_programs
+from flambeau.ir.shapes import launch_families, polymorphic_programs
 from flambeau.runtime import compilation
 
 F = torch.nn.functional
@@ -115,6 +116,21 @@ CALLS = {
 }
 #: lengths equal to other dimensions, prime ones, and distant ones
 LENGTHS = (61, 64, 100, 50, 128, 97, 1, 200, 75)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "attention", "causal attention",
+                                  "of columns"])
+def test_launches_of_families_have_the_bits_of_those_for_one_length(name, planned_and_polymorphic, monkeypatch):
+    used = []
+    serve = PlanFamily.launches
+    monkeypatch.setattr(launch_families, "MEMBERS", 1)
+    monkeypatch.setattr(PlanFamily, "launches", lambda self, n: used.append(n) or serve(self, n))
+    lengths = [int(n) for n in np.random.default_rng(0).permutation(np.arange(33, 129))[:24]]
+    expected, found, titles = planned_and_polymorphic(lambda: [CALLS[name](n) for n in lengths])
+    assert titles
+    assert len(used) > 10
+    for n, ours, theirs in zip(lengths, found, expected, strict=True):
+        assert [x.tobytes() for x in ours] == [x.tobytes() for x in theirs], n
 
 
 @pytest.mark.parametrize("name", CALLS)
