@@ -379,5 +379,5 @@ def _sample(rng: np.random.Generator, spec: Spec) -> ndarray | None:
 #: the families of this process
 FAMILIES_OF_PLANS = PlanFamilies()
 
-__all__ = ["COUNTED", "FAMILIES", "FAMILIES_OF_PLANS", "LEAST", "MEMBERS", "MOST", "Maker", "PlanFamilies", "PlanFamily",
-           "candidates"]
+__all__ = ["COUNTED", "FAMILIES", "FAMILIES_OF_PLANS", "LEAST", "MEMBERS", "MOST", "Maker", "PlanFamilies",
+           "PlanFamily", "candidates"]
