@@ -134,7 +134,13 @@ class Patch:
                 _write(self.settings, name, value)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function`, with the settings changed while it runs."""
+        """`function`, with the settings changed while it runs; of a `unittest.TestCase`, while its tests run.
+
+        Raises:
+            AssertionError: a class that is no test case.
+        """
+        if isinstance(function, type):
+            return self._patched_tests(function)
 
         @functools.wraps(function)
         def patched(*args: Any, **kwargs: Any) -> Any:
@@ -142,6 +148,35 @@ class Patch:
                 return function(*args, **kwargs)
 
         return patched
+
+    def _patched_tests(self, case: type) -> type:
+        """A test case with the tests of `case`, before the first of which the settings change."""
+        import unittest  # rarely imported
+
+        if not issubclass(case, unittest.TestCase):
+            raise AssertionError(f"settings can be patched for functions and test cases, but got {case}")
+        patch = self
+
+        class _Patched(case):  # type: ignore[misc]
+            @classmethod
+            def setUpClass(cls) -> None:
+                patch.__enter__()
+                try:
+                    super().setUpClass()
+                except BaseException:
+                    patch.__exit__()
+                    raise
+
+            @classmethod
+            def tearDownClass(cls) -> None:
+                try:
+                    super().tearDownClass()
+                finally:
+                    patch.__exit__()
+
+        for name in ("__name__", "__qualname__", "__module__"):
+            setattr(_Patched, name, getattr(case, name))
+        return _Patched
 
 
 _MISSING = object()
