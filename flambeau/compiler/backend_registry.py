@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ BUILT_IN = {"inductor": True, "aot_eager": False, "eager": False}
 #: the group of entry points under which installed packages offer backends
 ENTRY_POINTS = "torch_dynamo_backends"
 _DEBUG = ("debug",)
+#: debugging backends: functions of `dynamo.backends.debugging`, which is imported when one is used
+_DEBUGGING = frozenset(("aot_eager_decomp_partition", "aot_eager_default_partitioner", "aot_ts",
+                        "eager_noexcept", "pre_dispatch_eager", "ts"))
 
 _functions: dict[str, Callable[..., Any]] = {}
 _entry_points: dict[str, metadata.EntryPoint] = {}
@@ -50,7 +54,7 @@ def register_backend(compiler_fn: Callable[..., Any] | None = None, name: str | 
         raise AssertionError(f"compiler_fn must be callable, got {type(compiler_fn)}")
     name = name or compiler_fn.__name__
     with _lock:
-        if name in _functions or name in BUILT_IN:
+        if name in _functions or name in BUILT_IN or name in _DEBUGGING:
             raise AssertionError(f"duplicate name: {name}")
         compiler_fn._tags = tuple(tags)  # type: ignore[attr-defined]
         _functions[name] = compiler_fn
@@ -78,6 +82,9 @@ def backend_named(name: Any) -> Any:
     """
     if name in BUILT_IN:
         return name
+    if name in _DEBUGGING and name not in _functions:
+        module = importlib.import_module(f"{__package__}.dynamo.backends.debugging")
+        return getattr(module, name)
     if name not in _functions:
         _search()
         if name not in _entry_points:
@@ -101,7 +108,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     _search()
     excluded = set(exclude_tags or ())
     tags = {name: () if compiles else _DEBUG for name, compiles in BUILT_IN.items()}
-    tags |= dict.fromkeys(_entry_points, ())
+    tags |= dict.fromkeys(_DEBUGGING, _DEBUG) | dict.fromkeys(_entry_points, ())
     tags |= {name: getattr(function, "_tags", ()) for name, function in _functions.items()}
     return sorted(name for name, of in tags.items() if excluded.isdisjoint(of))
 
