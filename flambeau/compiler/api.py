@@ -186,6 +186,10 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
         if tracer is not None:
             detail = f": {reason}" if reason else ""
             tracer.graph_break(f"{getattr(function, '__name__', function)} is excluded from compilation{detail}")
+            if tracer.on_break is not None:
+                tracer.on_break((args, kwargs))
+            with tracer.outside_of_graphs():
+                return function(*args, **kwargs)
         return function(*args, **kwargs)
 
     vars(disabled).update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason,

@@ -37,12 +37,14 @@ class DispatchPolicy:
         error_on_recompile: raise for a call with a second signature.
         automatic_dynamic_shapes: make templates for sizes that differ from those of an earlier call.
         assume_static_by_default: treat sizes as fixed until then.
+        verify_correctness: whether what a backend returned agrees with its graph on examples; None: it is not asked.
         is_default: whether calls may use call stubs, and new signatures are compiled.
     """
 
     def __init__(self) -> None:
         self.stance, self.disabled, self.recompile_limit = "default", False, DEFAULT_RECOMPILE_LIMIT
         self.fail_on_recompile_limit_hit = self.error_on_recompile = False
+        self.verify_correctness: Callable[[Any, Callable[..., Any], list[Any]], bool] | None = None
         self.automatic_dynamic_shapes = self.assume_static_by_default = True
         self.is_default = True
 

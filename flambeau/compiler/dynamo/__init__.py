@@ -41,6 +41,11 @@ def __getattr__(name: str) -> Any:
 
 
 
+def _agrees(graph: Any, run: Callable[..., Any], examples: list[Any]) -> bool:
+    """Whether what a backend returned computes what its graph does."""
+    return utils.same(graph(*utils.clone_inputs(examples)), run(*utils.clone_inputs(examples)))
+
+
 def _on_change(name: str, value: Any) -> None:
     """Apply a new value of a setting to the dispatch policy."""
     if name == "disable":
@@ -50,11 +55,13 @@ def _on_change(name: str, value: Any) -> None:
         policy.change(recompile_limit=DEFAULT_RECOMPILE_LIMIT if value == config_defaults.DYNAMO[name] else value)
     elif name in ("fail_on_recompile_limit_hit", "fail_on_cache_limit_hit"):
         policy.change(fail_on_recompile_limit_hit=bool(value))
+    elif name == "verify_correctness":
+        policy.change(verify_correctness=_agrees if value else None)
     elif name in ("error_on_recompile", "automatic_dynamic_shapes", "assume_static_by_default"):
         policy.change(**{name: bool(value)})
 
 
-#: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit`, `error_on_recompile`,
+#: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit`, `error_on_recompile`, `verify_correctness`,
 #: `automatic_dynamic_shapes` and `assume_static_by_default` have effects, the others are stored without effect
 config = Settings("torch._dynamo.config", config_defaults.DYNAMO, _on_change)
 patch_dynamo_config = config.patch

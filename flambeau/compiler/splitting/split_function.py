@@ -168,7 +168,12 @@ class SplitFunction:
             if place is not None and place.file == source.code.co_filename and len(items) > 1 and (
                     place.number != code.co_firstlineno):  # which stands for an unknown line
                 statement = source.statement_at(place.number)
-            if statement is not None and id(statement) not in self._decisions.breaks and any(
+            key_of_statement = None if statement is None else f"s{source.number[id(statement)]}"
+            if isinstance(statement, ast.If) and key_of_statement not in self._decisions.opened and any(
+                    statement is x for whole in statements for x in ast.walk(whole)):
+                self._decisions.opened.add(str(key_of_statement))
+                self.reasons[source.number[id(statement)]] = reason
+            elif statement is not None and id(statement) not in self._decisions.breaks and any(
                     statement is x for whole in statements for x in ast.walk(whole)):
                 self._decisions.breaks[id(statement)] = Break(statement, True)
                 self.reasons[source.number[id(statement)]] = reason

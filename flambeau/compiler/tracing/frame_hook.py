@@ -22,6 +22,7 @@ import types
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -165,9 +166,14 @@ class FrameHook:
             pure, a warning); None if there was none. Such programs are not stored in the persistent cache.
         effect_frames, external_frames: the stack at the first side effect, and at the first such call.
         known_codes: identities of the only user code that may run now, without side effects; None for any.
+        frame_numbers: by identity of a frame of user code, its number, from 1 on; None: frames are not numbered.
+        frame_codes: the codes of frames 1, 2, ...
+        on_effect: called at each side effect, the first one and others; or None.
     """
 
     known_codes: set[int] | None = None
+    frame_numbers: dict[int, int] | None = None
+    on_effect: Callable[[], None] | None = None
 
     def __init__(self) -> None:
         self.codes: dict[int, tuple[types.CodeType, dict[str, Any] | None]] = {}
@@ -177,6 +183,7 @@ class FrameHook:
         self.effect_frames: tuple[BreakFrame, ...] = ()
         self.external_frames: tuple[BreakFrame, ...] = ()
         self._outer_profiler: Any = None
+        self.frame_codes: list[types.CodeType] = []
         self._on, self._paused = False, 0
         self._finder: Any = None  # the frame of an import finder or of a callback of the collector, while it runs
 
@@ -209,6 +216,18 @@ class FrameHook:
     def _first_line(self) -> str:
         code = next(iter(self.codes.values()))[0]
         return f"{code.co_filename}:{code.co_firstlineno}"
+
+    def numbered_frames(self) -> list[tuple[int, Any]]:
+        """The frames of user code on the stack that have numbers, the outermost first."""
+        found = []
+        frame: Any = sys._getframe(1)
+        numbers = self.frame_numbers or {}
+        while frame is not None:
+            number = numbers.get(id(frame))
+            if number is not None and self.frame_codes[number - 1] is frame.f_code:
+                found.append((number, frame))
+            frame = frame.f_back
+        return found[::-1]
 
     def add_object(self, name: str, thing: Any) -> None:
         """Record an argument of the call."""
@@ -248,6 +267,9 @@ class FrameHook:
                     raise SideEffect(f"{code.co_name} may have one")
                 if id(code) not in self.codes:
                     self.codes[id(code)] = code, frame.f_globals
+                if self.frame_numbers is not None:
+                    self.frame_codes.append(code)
+                    self.frame_numbers[id(frame)] = len(self.frame_codes)
                 self._note_arguments(frame, code)
             elif kind == _LIBRARY:
                 if id(code) not in self.codes and self._is_called(frame):
@@ -258,7 +280,8 @@ class FrameHook:
             name = arg.__name__
             if self.external_call is None and (name == "warn" or _kind_of(frame) != _INTERNAL) and not _is_pure(arg):
                 self._note_external_call(frame, arg)
-            if name in _EFFECT_NAMES and (self.effect is None or self.known_codes is not None):
+            if name in _EFFECT_NAMES and (
+                    self.effect is None or self.known_codes is not None or self.on_effect is not None):
                 self._note_effect_call(frame, arg)
             elif name in _READS and (self.effect is None or self.known_codes is not None):
                 self._note_read(frame, arg)
@@ -333,6 +356,8 @@ class FrameHook:
             above = above.f_back
         if self.known_codes is not None and above is not None:
             raise SideEffect(effect)
+        if self.on_effect is not None and above is not None:
+            self.on_effect()
         if self.effect is None and above is not None:
             self.effect = f"{effect} ({above.f_code.co_filename}:{above.f_lineno})"
             self.effect_frames = break_frames(frame)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,13 @@ class StorageTracer(Interceptor):
         versions: by identity of a version counter: [counter, the version that the traced writes explain].
         views: by identity, views that the function created of external memory; weak references, because their
             autograd graphs must be freed as usual.
+        on_break: called where the graph breaks, each time, with the tensor whose elements Python reads, if it does; or
+            None.
+        outside_of_graphs: a block of the call that is excluded from compilation.
     """
+
+    on_break: Callable[..., None] | None = None
+    outside_of_graphs: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __init__(self) -> None:
         self.graph = Graph()
@@ -105,6 +112,8 @@ class StorageTracer(Interceptor):
 
     def graph_break(self, reason: str) -> None:
         """Record that the call cannot be replayed, and the user's line; only the first reason is kept."""
+        if self.on_break is not None:
+            self.on_break()
         if self.failure is None:
             self.failure = f"{reason} ({user_location()})"
             self.break_frames = break_frames(sys._getframe(1))

@@ -333,6 +333,8 @@ class Tracer(StorageTracer):
 
     def on_backward_begin(self) -> None:
         """Called when a backward pass begins."""
+        if self.on_break is not None:
+            self.on_break()
         self.ran_backward = True
         self.checkpoints.begin_pass(len(self.graph.values))
 
@@ -344,6 +346,8 @@ class Tracer(StorageTracer):
 
     def on_truth(self, tensor: Any, outcome: bool) -> None:
         """Called for `bool(tensor)`: adds a data guard, since another outcome may take another branch."""
+        if self.on_break is not None:
+            self.on_break(tensor)
         if self.failure is not None:
             return
         try:
@@ -360,6 +364,8 @@ class Tracer(StorageTracer):
                 return
         except Unsupported:
             pass
+        if self.on_break is not None:
+            self.on_break(tensor)
         self.graph_break(f"{how} passes a tensor's elements to Python")
 
     def on_create(self, a: np.ndarray, unset: bool) -> None:

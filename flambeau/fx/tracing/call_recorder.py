@@ -1,33 +1,48 @@
-"""`CallRecorder`: a graph of the functions and methods that a call applies to tensors, as Dynamo gives to backends.
+"""`CallRecorder`: records the functions and methods that a call applies to tensors, as Dynamo gives to backends.
 
-The call runs on its arguments while a `TorchFunctionMode` records it, so control flow is that of these arguments.
-Tensors that the call reads, arguments and others, become placeholders when they are first used.
+The call runs on its arguments while a `TorchFunctionMode` records it, so control flow is that of these arguments. The
+record becomes one graph (`finish`), or one for each segment between graph breaks (`segments`).
 """
 
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Callable, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any, NamedTuple
 
 import flambeau as torch
 
+from ..._tensor.custom_functions.recording import apply_function
+from ..._tensor.dispatch.handlers import handlers
+from ..._tensor.overriding import protocol
 from ..._tensor.overriding.function_modes import TorchFunctionMode
+from ...amp import state as autocast
 from ...trees import tree_flatten, tree_map
-from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import Node
-
-
-class NotRecorded(RuntimeError):
-    """A call does something that no graph of functions repeats."""
-
+from .call_graph import CallGraph, Modes, NotRecorded, RecordedOperation
+from .call_segments import GraphBreak, is_in_loop, live_values, segments_of
 
 #: methods that stand for operators; which of both a program wrote is not known
 _OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "matmul":
               operator.matmul, "gt": operator.gt, "lt": operator.lt, "ge": operator.ge, "le": operator.le,
               "eq": operator.eq, "ne": operator.ne}
+
+
+class Segment(NamedTuple):
+    """A segment of a call.
+
+    Attributes:
+        graph: its graph.
+        examples: the tensors of the placeholders.
+        frame: the number of the frame that it belongs to.
+    """
+
+    graph: GraphModule
+    examples: list[Any]
+    frame: int
 
 
 def _version(tensor: Any) -> int:
@@ -42,8 +57,34 @@ def _attribute_of(found: Any) -> str:
                 found.fget.__name__)
 
 
-def _set_grad_enabled(mode: bool) -> None:
-    torch.set_grad_enabled(mode)
+#: by custom Function, the target of its calls
+_applications: weakref.WeakKeyDictionary[type, Callable[..., Any]] = weakref.WeakKeyDictionary()
+
+
+def _apply_of(cls: type) -> Callable[..., Any]:
+    """The function that graphs call for a custom Function."""
+    found = _applications.get(cls)
+    if found is None:
+        of = weakref.ref(cls)
+
+        def apply(*args: Any, **kwargs: Any) -> Any:
+            return of().apply(*args, **kwargs)  # type: ignore[union-attr]
+
+        apply.__module__, apply.__qualname__, found = cls.__module__, f"{cls.__qualname__}.apply", apply
+        _applications[cls] = found
+    return found
+
+
+def _containers(x: Any) -> Iterator[Any]:
+    if isinstance(x, (tuple, list, dict)):
+        yield x
+        for each in x.values() if isinstance(x, dict) else x:
+            yield from _containers(each)
+
+
+def _modes() -> Modes:
+    dtype = autocast.casts_to()
+    return Modes(torch.is_grad_enabled(), None if dtype is None else (dtype, torch.is_autocast_cache_enabled()))
 
 
 class CallRecorder(TorchFunctionMode):
@@ -52,10 +93,15 @@ class CallRecorder(TorchFunctionMode):
     Args:
         tensors: the tensors among the arguments, with names.
         is_created: whether a tensor was made in the call.
+        frames: what returns the numbers of the frames of user code on the stack, the outermost first.
 
     Attributes:
         failure: why the call cannot be repeated, or None.
-        sources: by placeholder, the position of an argument, or a tensor that is none.
+        operations: what was recorded.
+        breaks: where the graph broke.
+        codes: the codes of frames 1, 2, ...; set by the tracer.
+        is_pure: whether the call writes to nothing that outlives it and draws no random numbers; set by the tracer.
+        sources: by placeholder of the graph that `finish` returns, the position of an argument, or a tensor.
 
     >>> x = torch.ones(2)
     >>> with CallRecorder([(x, "L_x_")], lambda tensor: False) as record:
@@ -64,103 +110,121 @@ class CallRecorder(TorchFunctionMode):
     ['placeholder', 'call_function', 'call_method', 'output']
     """
 
-    def __init__(self, tensors: Sequence[tuple[Any, str]], is_created: Callable[[Any], bool]) -> None:
+    def __init__(self, tensors: Sequence[tuple[Any, str]], is_created: Callable[[Any], bool],
+                 frames: Callable[[], tuple[int, ...]] = tuple) -> None:
         super().__init__()
-        self._graph = Graph()
         self._arguments = {id(x): (i, name) for i, (x, name) in enumerate(tensors)}
-        self._is_created = is_created
-        self._nodes: dict[int, Node] = {}
         self._kept: list[Any] = [x for x, _ in tensors]  # identities stay unique as long as they live
-        self._names: set[str] = set()
-        self._grad = torch.is_grad_enabled()
+        self._is_created, self._frames = is_created, frames
+        self._start = self._end = _modes()
+        self.is_pure, self.codes = False, list[CodeType]()
+        self._num_excluded = 0
         self.failure: str | None = None
+        self.operations: list[RecordedOperation] = []
+        self.breaks: list[GraphBreak] = []
         self.sources: list[Any] = []
+
+    def __enter__(self) -> CallRecorder:
+        self._outer, handlers.record_function = handlers.record_function, self._apply_function
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end = _modes()
+        super().__exit__(*exception)
+        handlers.record_function = self._outer
+
+    @contextmanager
+    def excluded(self) -> Iterator[None]:
+        """A block of the call that belongs to no graph."""
+        self._num_excluded += 1
+        try:
+            yield
+        finally:
+            self._num_excluded -= 1
+
+    def add_break(self, frames: Sequence[tuple[int, Any]], reads: Sequence[Any] = ()) -> None:
+        """Record that the graph breaks here.
+
+        Args:
+            frames: the frames of user code on the stack and their numbers, the outermost first.
+            reads: what Python reads.
+        """
+        if not self._num_excluded:
+            values = [*reads, *(live_values(frame) for _, frame in frames)]
+            tensors = [x for x in tree_flatten(values)[0] if isinstance(x, torch.Tensor)]
+            self._kept.extend(tensors)
+            self.breaks.append(GraphBreak(
+                len(self.operations), tuple([(n, is_in_loop(x.f_code, x.f_lasti)) for n, x in frames]),
+                tuple(map(id, tensors))))
+
+    # ----- what the call does -----
+
+    def _apply_function(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record the call of a custom Function as one operation, with its derivative."""
+        if self._num_excluded or self not in protocol.function_modes.get():
+            return NotImplemented if self._outer is None else self._outer(cls, args, kwargs)
+        versions = [(x, _version(x)) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        num_breaks, num_operations = len(self.breaks), len(self.operations)
+        handlers.record_function = self._outer
+        try:
+            result = apply_function(cls, args, kwargs)
+        finally:
+            handlers.record_function = self._apply_function
+        if len(self.breaks) > num_breaks:  # runs in Python, and its operations are segments
+            self._kept.append((args, kwargs))
+            return result
+        del self.operations[num_operations:]
+        self._try_to_record(_apply_of(cls), args, kwargs, result, any(_version(x) != before for x, before in versions))
+        return result
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self._num_excluded:
+            self._kept.append((args, kwargs))
+            return func(*args, **kwargs)
         versions = [(x, _version(x)) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        num_breaks = len(self.breaks)
         result = func(*args, **kwargs)
-        if self.failure is None:
-            try:
-                self._record(func, args, kwargs, result, any(_version(x) != before for x, before in versions))
-            except NotRecorded as error:
-                self.failure = str(error)
+        if len(self.breaks) > num_breaks:  # the operation runs in Python
+            self._kept.append((args, kwargs))
+            return result
+        self._try_to_record(func, args, kwargs, result, any(_version(x) != before for x, before in versions))
         return result
 
-    def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, writes: bool) -> None:
-        outputs, _ = tree_flatten(result)
-        if not writes and not any(isinstance(x, torch.Tensor) for x in outputs):
-            return  # sizes and flags are constants
-        if torch.is_grad_enabled() != self._grad:
-            self._grad = torch.is_grad_enabled()
-            self._graph.call_function(_set_grad_enabled, (self._grad,))
-        node_args, node_kwargs = tree_map(self._operand, (args, kwargs))
+    def _try_to_record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, writes: bool
+                       ) -> None:
+        if writes or any(isinstance(x, torch.Tensor) for x in tree_flatten(result)[0]):  # sizes and flags are constants
+            op, target, args, kwargs = self._described(func, *tree_map(lambda x: x, (args, kwargs)))  # lists may change
+            self.operations.append(RecordedOperation(op, target, args, kwargs, result, _modes(), self._frames()))
+
+    @staticmethod
+    def _described(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, Any, Any]:
+        """The kind of node, its target and arguments."""
         name = getattr(func, "__name__", "")
         if name == "__get__":
-            node = self._graph.call_function(getattr, (*node_args[:1], _attribute_of(func.__self__)))
-        elif name in ("__setitem__", "__getitem__"):
-            node = self._graph.call_function(operator.setitem if name == "__setitem__" else operator.getitem, node_args)
-        elif name in _OPERATORS and len(node_args) == 2 and not node_kwargs:
-            node = self._graph.call_function(_OPERATORS[name], node_args)
-        elif getattr(torch.Tensor, name, None) is func:
-            node = self._graph.call_method(name, node_args, node_kwargs)
-        else:
-            node = self._graph.call_function(func, node_args, node_kwargs)
-        node.meta["example_value"] = result
-        if isinstance(result, torch.Tensor):
-            self._bind(result, node)
-        else:
-            self._bind_parts(result, node)
+            return "call_function", getattr, (*args[:1], _attribute_of(func.__self__)), {}
+        if name in ("__setitem__", "__getitem__"):
+            return "call_function", operator.setitem if name == "__setitem__" else operator.getitem, args, {}
+        if name in _OPERATORS and len(args) == 2 and not kwargs:
+            return "call_function", _OPERATORS[name], args, {}
+        if getattr(torch.Tensor, name, None) is func:
+            return "call_method", name, args, kwargs
+        return "call_function", func, args, kwargs
 
-    def _bind(self, tensor: Any, node: Node) -> None:
-        self._nodes[id(tensor)] = node
-        self._kept.append(tensor)
+    def containers(self) -> Iterator[Any]:
+        """The containers of the record that refer to tensors."""
+        yield self._kept
+        for each in self.operations:
+            yield each
+            yield from _containers((each.args, each.kwargs, each.result if isinstance(each.result, tuple) else ()))
 
-    def _bind_parts(self, result: Any, node: Node) -> None:
-        if not isinstance(result, (tuple, list)):
-            if any(isinstance(x, torch.Tensor) for x in tree_flatten(result)[0]):
-                raise NotRecorded(f"a function that returns a {type(result).__name__}")
-            return
-        for i, part in enumerate(result):
-            item = self._graph.call_function(operator.getitem, (node, i))
-            if isinstance(part, torch.Tensor):
-                self._bind(part, item)
-            else:
-                self._bind_parts(part, item)
+    # ----- graphs -----
 
-    def _operand(self, x: Any) -> Any:
-        if isinstance(x, torch.Tensor):
-            return self._node_of(x)
-        return x
-
-    def _node_of(self, tensor: Any) -> Node:
-        node = self._nodes.get(id(tensor))
-        if node is not None:
-            return node
-        at, name = self._arguments.get(id(tensor), (None, "L_tensor_"))
-        if at is None and self._is_created(tensor):
-            raise NotRecorded("a tensor that was made by a function which takes none, such as an autograd.Function")
-        self.sources.append(tensor if at is None else at)
-        self._kept.append(tensor)
-        base, count = re.sub(r"\W", "_", name), 0
-        name = base
-        while name in self._names:
-            count += 1
-            name = f"{base}{count}_"
-        self._names.add(name)
-        last = next((n for n in reversed(self._graph.nodes) if n.op == "placeholder"), None)
-        first = next(iter(self._graph.nodes), None)
-        if last is not None:
-            with self._graph.inserting_after(last):
-                node = self._graph.placeholder(name)
-        elif first is not None:
-            with self._graph.inserting_before(first):
-                node = self._graph.placeholder(name)
-        else:
-            node = self._graph.placeholder(name)
-        node.meta["example_value"] = tensor
-        self._nodes[id(tensor)] = node
-        return node
+    def _why_no_input(self, tensor: Any) -> str | None:
+        if self._is_created(tensor):
+            return "a tensor that was made by a function which takes none"
+        return None
 
     def finish(self, results: Sequence[Any]) -> tuple[GraphModule, list[Any]]:
         """Return the graph of the call, whose output is a tuple of tensors, and examples of its inputs.
@@ -173,14 +237,43 @@ class CallRecorder(TorchFunctionMode):
         """
         if self.failure is not None:
             raise NotRecorded(self.failure)
-        if torch.is_grad_enabled() != self._grad:
-            self._graph.call_function(_set_grad_enabled, (torch.is_grad_enabled(),))
-        self._graph.output(tuple([self._node_of(x) for x in results]))
-        for node in list(reversed(self._graph.nodes)):
-            if not node.users and node.op == "call_function" and node.target in (operator.getitem, getattr):
-                self._graph.erase_node(node)
-        examples = [self._kept[x] if isinstance(x, int) else x for x in self.sources]
-        return GraphModule({}, self._graph), examples
+        graph = CallGraph(self._arguments, self._why_no_input, self._start)
+        for each in self.operations:
+            if any(x._hooks or x._retains_grad for x in each.outputs):
+                raise NotRecorded("a hook on a tensor, or one that retains its gradient")
+            graph.add(each)
+        module = graph.finish(results, self._end)
+        self.sources = graph.sources
+        return module, graph.examples
+
+    def segments(self, results: Sequence[Any]) -> list[Segment]:
+        """Return the graphs of the segments between graph breaks: their results are tensors that are read later.
+
+        Args:
+            results: the tensors of the call's result.
+        """
+        used = {*map(id, results), *(x for each in self.breaks for x in each.reads)}
+        used.update(id(x) for x in tree_flatten(self._kept[len(self._arguments):])[0] if isinstance(x, torch.Tensor))
+        divided = segments_of(self.operations, self.breaks)
+        inside = {id(each) for _, segment in divided for each in segment}
+        modes = {frame: self._start for each in self.operations for frame in each.frames[:1]} | {0: self._start}
+        for frame, operations in divided:
+            modes.setdefault(frame, operations[0].modes)
+        used.update(id(x) for each in self.operations if id(each) not in inside for x in each.inputs)
+        found: list[Segment] = []
+        for frame, operations in reversed(divided):
+            graph = CallGraph(self._arguments, lambda tensor: None, modes[frame])
+            try:
+                for each in operations:
+                    graph.add(each)
+                made = {id(x): x for each in operations for x in each.outputs if id(x) in used}
+                module = graph.finish([*made.values()], modes[frame])
+            except NotRecorded:
+                continue
+            finally:
+                used.update(id(x) for each in operations for x in each.inputs)
+            found.append(Segment(module, graph.examples, frame))
+        return found[::-1]
 
 
-__all__ = ["CallRecorder", "NotRecorded"]
+__all__ = ["CallRecorder", "NotRecorded", "Segment"]
