@@ -15,9 +15,11 @@ from . import lapack
 Array = np.ndarray
 #: eliminate(panels): the pivots from 0 on, (b, min(m, n)), of row-major panels that it overwrites; None: it cannot
 Eliminate = Callable[[Array], "Array | None"]
+#: substitute(a, b): the solution of triangular systems (b, n, n) with units on the diagonal of A; None: it cannot
+Substitute = Callable[[Array, Array], "Array | None"]
 
 _PANEL = 8  # columns that are eliminated one by one
-_WIDE_PANEL = 64  # columns of panels that a kernel eliminates
+_WIDE_PANEL = 32  # columns of panels that a kernel eliminates
 _FEW = 16  # matrices whose rows are swapped one by one
 _ALPHA = (1 + sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
 
@@ -38,11 +40,13 @@ def _largest(sizes: Array) -> Array:
 # ----- LU -----
 
 
-def lu(a: Array, eliminate: Eliminate | None = None) -> tuple[Array, Array, Array]:
+def lu(a: Array, eliminate: Eliminate | None = None,
+       substitute: Substitute | None = None) -> tuple[Array, Array, Array]:
     """LU factorization with partial pivoting, A = P L U.
 
     Args:
         eliminate: the kernel of panels.
+        substitute: the kernel of lower triangles.
 
     Returns:
         LU: (b, m, n), the strict lower triangle L and the upper one U; the 1-based rows that step i swapped with row i,
@@ -51,7 +55,7 @@ def lu(a: Array, eliminate: Eliminate | None = None) -> tuple[Array, Array, Arra
     a = a.copy()
     k = min(a.shape[-2:])
     pivots = np.zeros((len(a), k), np.int64)
-    _eliminate(a, pivots, 0, eliminate)
+    _eliminate(a, pivots, 0, eliminate, substitute)
     info = np.zeros(len(a), np.int32)
     is_zero = np.diagonal(a, 0, -2, -1) == 0
     if is_zero.any():
@@ -59,7 +63,7 @@ def lu(a: Array, eliminate: Eliminate | None = None) -> tuple[Array, Array, Arra
     return a, (pivots + 1).astype(np.int32), info
 
 
-def _eliminate(a: Array, pivots: Array, first: int, kernel: Eliminate | None) -> None:
+def _eliminate(a: Array, pivots: Array, first: int, kernel: Eliminate | None, substitute: Substitute | None) -> None:
     """Factorize (b, m, n) in place, by halves of its columns; `pivots` receives rows counted from `first`."""
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -76,12 +80,16 @@ def _eliminate(a: Array, pivots: Array, first: int, kernel: Eliminate | None) ->
         return
     half = k // 2
     left, right = a[..., :half], a[..., half:]
-    _eliminate(left, pivots[:, :half], first, kernel)
+    _eliminate(left, pivots[:, :half], first, kernel, substitute)
     _swap(right, pivots[:, :half] - first)
-    solve_unit_lower(left[:, :half], right[:, :half])
+    solution = None if substitute is None else substitute(left[:, :half], right[:, :half])
+    if solution is None:
+        solve_unit_lower(left[:, :half], right[:, :half])
+    else:
+        right[:, :half] = solution
     rest = right[:, half:]
     rest -= left[:, half:] @ right[:, :half]
-    _eliminate(rest, pivots[:, half:k], first + half, kernel)
+    _eliminate(rest, pivots[:, half:k], first + half, kernel, substitute)
     _swap(left[:, half:], pivots[:, half:k] - first - half)
 
 

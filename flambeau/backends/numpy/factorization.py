@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import factorization as kernels
-from ..compiled import eliminate_panels
+from ..compiled import eliminate_panels, solve_triangular
 from .decomposition import _column_major, _solve_triangular
 from .rearranging import lower_triangle, upper_triangle
 
@@ -18,10 +18,14 @@ def _flat(a: Any, trailing: int = 2) -> Any:
     return np.ascontiguousarray(a).reshape(prod(a.shape[:a.ndim - trailing]), *a.shape[a.ndim - trailing:])
 
 
+def _substitute_units(a: Any, b: Any) -> Any:
+    return solve_triangular(a, b, False, True)
+
+
 def _lu_factor(a: Any, pivot: bool) -> tuple[Any, Any, Any]:
     if not pivot and a.size:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    lu, pivots, info = kernels.lu(_flat(a), eliminate_panels)
+    lu, pivots, info = kernels.lu(_flat(a), eliminate_panels, _substitute_units)
     lead = a.shape[:-2]
     return _column_major(lu.reshape(a.shape)), pivots.reshape(*lead, pivots.shape[-1]), info.reshape(lead)
 

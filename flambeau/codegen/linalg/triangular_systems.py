@@ -65,7 +65,8 @@ def _generate(name: str, char: str, vectors: int) -> str:
         return b.add(first, b.mul(t, step))
 
     def factor(system: Any, i: Any, j: Any) -> Any:
-        value = b.load(place(system, b.add(b.mul(i, row_step), b.mul(j, column_step)), element), typ=element, align=size)
+        at = place(system, b.add(b.mul(i, row_step), b.mul(j, column_step)), element)
+        value = b.load(at, typ=element, align=size)
         return value if char == "d" else b.fpext(value, _DOUBLE)
 
     def masked(name: str, at: Any, mask: Any, value: Any = None) -> Any:
@@ -100,7 +101,8 @@ def _generate(name: str, char: str, vectors: int) -> str:
                 given = given if char == "d" else b.fpext(given, vector)
                 value = b.fdiv(b.fsub(given, total), diagonal)
                 solved[r].append(value)
-                b.store(value, place(known, b.add(b.mul(b.add(t, i64(r)), i64(panel)), i64(k * wide)), _DOUBLE), align=8)
+                kept = b.add(b.mul(b.add(t, i64(r)), i64(panel)), i64(k * wide))
+                b.store(value, place(known, kept, _DOUBLE), align=8)
                 masked("masked.store", at, masks[k], value if char == "d" else b.fptrunc(value, stored))
 
     with loop(b, i64(0), f.word(_SYSTEMS)) as number_of_system:
@@ -140,7 +142,8 @@ def function(char: str, systems: int, unknowns: int, sides: int, steps: tuple[in
     vectors = 1 if sides <= wide else 2 if sides <= 2 * wide else 4
     first, step = (unknowns - 1, -1) if upper else (0, 1)
     long = systems * unknowns * unknowns * sides > _LONG
-    block = np.array([systems, unknowns, sides, *steps, first, step, unit, long, *entry_points.block_fields()], np.int64)
+    words = (systems, unknowns, sides, *steps, first, step, unit, long)
+    block = np.array([*words, *entry_points.block_fields()], np.int64)
     return _maker(char, vectors)(block), unknowns * vectors * wide
 
 
