@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .. import dtypes
+
+_UNSIGNED = np.dtype(np.uint64)
 
 
 def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False,
@@ -45,8 +49,12 @@ def searchsorted(boundaries: np.ndarray, values: np.ndarray, right: bool = False
     return low
 
 
-def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0) -> np.ndarray:
+def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0,
+             count: Callable[[np.ndarray, int], np.ndarray | None] | None = None) -> np.ndarray:
     """The number of occurrences of each integer in `x`, or the sum of their weights.
+
+    Args:
+        count: a kernel, (x, number of counts) -> int64; None where it has none for them.
 
     Returns:
         int64; with weights their dtype if float32, else float64.
@@ -56,14 +64,19 @@ def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 
     """
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if x.ndim != 1 or (x.size and x.min() < 0):
+    # negative numbers are large without a sign
+    most = int(np.maximum.reduce(x.view(_UNSIGNED) if x.dtype == np.int64 else x)) if x.ndim == 1 and x.size else 0
+    if x.ndim != 1 or most >= 1 << 63 or (x.dtype.kind == "i" and x.dtype != np.int64 and x.size and x.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if not x.size:
         return np.zeros(minlength, np.int64)
     if weights is not None and (weights.ndim != 1 or weights.size != x.size):
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    length = max(int(x.max()) + 1, minlength)
+    length = max(most + 1, minlength)
     if weights is None:
+        counts = None if count is None else count(x, length)
+        if counts is not None:
+            return counts
         return np.bincount(x.astype(np.int64, copy=False), minlength=length).astype(np.int64, copy=False)
     dtype = np.dtype(np.float32 if weights.dtype == np.float32 else np.float64)
     out = np.zeros(length, dtype)

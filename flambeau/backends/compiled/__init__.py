@@ -31,6 +31,7 @@ from .thresholds import (
     GRID_SAMPLES,
     INDEXING,
     LARGE_SEEN,
+    MOST_COUNTS,
     MOST_KEYS,
     NARROW_CASTS,
     NORMALS,
@@ -175,6 +176,16 @@ def attention_of_rows_launch(query: Any, key: Any, value: Any, scale: float) -> 
     """The function that computes `attention_of_rows` of arrays of a layout."""
     module = _module("families.row_vectors") if ATTENTION_OF_ROWS[0] < key.size <= MOST_KEYS else None
     return None if module is None else module.attention_of_rows_launch(query, key, value, scale)
+
+
+def histogram(x: Any, length: int) -> Any:
+    """How often each number below `length` occurs in a large array (`codegen.indexing.searching.histogram`)."""
+    if x.size <= COPIES[0] or not 0 < length <= MOST_COUNTS or x.dtype != np.int64 or not x.flags.c_contiguous or (
+            not enable_kernels()):
+        return None
+    from ...codegen.indexing import searching
+
+    return searching.histogram(x, length)
 
 
 def modes_launch(x: Any) -> Any:

@@ -32,6 +32,8 @@ INDEXING = _THRESHOLDS["indexing"] = [2048]
 SPARSE_PRODUCTS = _THRESHOLDS["sparse products"] = [1024]
 #: elements of a Fourier transform
 FOURIER = _THRESHOLDS["fourier"] = [4095]
+#: the most counts of large arrays that have tables of their own
+MOST_COUNTS = 1 << 14
 #: elements of keys that single queries attend to; and the most, for which a call keeps other threads of Python waiting
 ATTENTION_OF_ROWS = _THRESHOLDS["attention of rows"] = [1024]
 MOST_KEYS = 1 << 20
@@ -163,7 +165,7 @@ if _override:
     set_thresholds(int(_override))
 
 __all__ = ["ARG_REDUCTIONS", "ATTENTION_OF_ROWS", "CASTS", "CONCATENATIONS", "COPIES", "FILLS", "FLOAT32_UPDATES",
-           "FOURIER", "GRID_SAMPLES", "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "MOST_KEYS",
+           "FOURIER", "GRID_SAMPLES", "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "MOST_COUNTS", "MOST_KEYS",
            "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES", "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS",
            "REDUCTIONS", "RESAMPLING", "SCANS", "SINGLE_USE", "SMALL_KERNELS", "SPARSE_PRODUCTS", "SUMS", "TOP_K",
            "TRIANGULAR_SYSTEMS", "allow_small_kernels", "lower_threshold", "pause_kernels", "restore_thresholds",

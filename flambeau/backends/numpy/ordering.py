@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels.histogram import bincount, histc, searchsorted
 from ...shapes import wrap_dim
-from ..compiled import modes_of_rows, order_tied_rows, select_top_k, sort_rows
+from ..compiled import histogram, modes_of_rows, order_tied_rows, select_top_k, sort_rows
 from ..compiled.thresholds import TOP_K
 from .memory import match_layout
 from .reduction import gather_dim
@@ -246,7 +246,7 @@ def _isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool =
 
 
 def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    return bincount(x, weights, minlength)
+    return bincount(x, weights, minlength, histogram)
 
 
 def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:

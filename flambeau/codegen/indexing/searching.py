@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,6 +17,8 @@ from ..llvm.lowering import constant, splat
 
 #: words of a block: how many numbers there are, and boundaries or counts; the least number of counts
 _COUNT, _LENGTH, _LEAST, _WORDS = range(4)
+#: tables of a histogram; numbers from which other threads of Python run meanwhile
+TABLES, _LONG = 4, 1 << 16
 
 
 def _generate_search(name: str, char: str, right: bool) -> str:
@@ -84,6 +87,45 @@ def _generate_count(name: str) -> str:
     return str(f.module)
 
 
+def _generate_histogram(name: str) -> str:
+    """The function `(None, tables, numbers)`: the tables, of which the first has the counts; None: one has no count.
+
+    Neighbours are counted in tables of their own, so that equal ones do not wait for each other.
+    """
+    f = ArrayFunction(name, _WORDS, 2)
+    b, (tables, numbers) = f.b, f.data
+    length, count = f.word(_LENGTH), f.word(_COUNT)
+    with loop(b, i64(0), b.mul(length, i64(TABLES))) as i:
+        b.store(i64(0), b.gep(tables, [i], source_etype=I64))
+    starts = [b.gep(tables, [b.mul(length, i64(k))], source_etype=I64) for k in range(TABLES)]
+    outside = f.variable(I64, i64(0))
+
+    def add(position: Any, table: Any) -> None:
+        number = word(b, numbers, position)
+        inside = b.icmp_unsigned("<", number, length)
+        with b.if_else(inside, likely=True) as (counted, refused):
+            with counted:
+                place = b.gep(table, [number], source_etype=I64)
+                b.store(b.add(b.load(place, typ=I64), i64(1)), place)
+            with refused:
+                b.store(i64(1), outside)
+
+    whole = b.and_(count, i64(-TABLES))
+    with f.released(b.icmp_signed(">", count, i64(_LONG))):
+        with loop(b, i64(0), whole, TABLES) as i:
+            for k, table in enumerate(starts):
+                add(b.add(i, i64(k)), table)
+        with loop(b, whole, count) as i:
+            add(i, starts[0])
+        with loop(b, i64(0), length) as i:
+            values = [b.load(b.gep(each, [i], source_etype=I64), typ=I64) for each in starts]
+            b.store(functools.reduce(b.add, values), b.gep(tables, [i], source_etype=I64))
+    with b.if_then(b.icmp_signed("!=", b.load(outside, typ=I64), i64(0)), likely=False):
+        f.leave(0)
+    f.leave(1)
+    return str(f.module)
+
+
 def _generate_membership(name: str, char: str, invert: bool) -> str:
     """The function `(result, elements, tests)`: the result."""
     f = ArrayFunction(name, _WORDS, 3, 0)
@@ -132,6 +174,11 @@ def _count_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
     return entry_points.builtin_function_maker("count_numbers", _generate_count("count_numbers"))
 
 
+@cache
+def _histogram_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
+    return entry_points.builtin_function_maker("histogram_of_numbers", _generate_histogram("histogram_of_numbers"))
+
+
 def _block(count: int, length: int, least: int = 0) -> np.ndarray:
     return np.array([count, length, least, *entry_points.block_fields()], np.int64)
 
@@ -170,4 +217,11 @@ def count(numbers: int, length: int, least: int) -> Callable[..., Any]:
     return _count_maker()(_block(numbers, length, least))
 
 
-__all__ = ["count", "membership", "search"]
+def histogram(numbers: np.ndarray, length: int) -> np.ndarray | None:
+    """How often each number below `length` occurs in a row-major array of int64; None where one is no such number."""
+    tables = np.empty((TABLES, length), np.int64)
+    count = _histogram_maker()(_block(numbers.size, length))
+    return None if count(None, tables, numbers) is None else tables[0].copy()
+
+
+__all__ = ["count", "histogram", "membership", "search"]

@@ -51,9 +51,6 @@ def _generate(name: str, char: str, vectors: int) -> str:
         f.word(each) for each in (_UNKNOWNS, _SIDES, _A_ROW, _A_COLUMN, _FIRST, _STEP))
     is_unit = b.icmp_signed("!=", f.word(_UNIT), i64(0))
     releases = b.icmp_signed("!=", f.word(_RELEASES), i64(0))
-    state = f.variable(POINTER, ir.Constant(POINTER, None))
-    with b.if_then(releases, likely=False):
-        b.store(b.call(f.python("save", POINTER), []), state)
     high = _rows(vectors)
     sums = [[f.variable(vector, constant(0, vector)) for _ in range(vectors)] for _ in range(high)]
 
@@ -105,7 +102,7 @@ def _generate(name: str, char: str, vectors: int) -> str:
                 b.store(value, place(known, kept, _DOUBLE), align=8)
                 masked("masked.store", at, masks[k], value if char == "d" else b.fptrunc(value, stored))
 
-    with loop(b, i64(0), f.word(_SYSTEMS)) as number_of_system:
+    with f.released(releases), loop(b, i64(0), f.word(_SYSTEMS)) as number_of_system:
         system = place(a, b.mul(number_of_system, f.word(_A_SYSTEM)), element)
         right = place(x, b.mul(number_of_system, b.mul(unknowns, sides)), element)
         with loop(b, i64(0), sides, panel) as column:
@@ -115,8 +112,6 @@ def _generate(name: str, char: str, vectors: int) -> str:
                 solve_rows(system, right, column, masks, t, high)
             with loop(b, together, unknowns) as t:
                 solve_rows(system, right, column, masks, t, 1)
-    with b.if_then(releases, likely=False):
-        b.call(f.python("restore", ir.VoidType(), POINTER), [b.load(state, typ=POINTER)])
     f.leave(0)
     return str(f.module)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -53,6 +55,16 @@ class ArrayFunction:
         memory = as_opaque_pointer(self.b, local(self.b, type_))
         self.b.store(value, memory)
         return memory
+
+    @contextmanager
+    def released(self, condition: Any) -> Iterator[None]:
+        """Code during which other threads of Python run where a condition holds; it may not leave the function."""
+        b, state = self.b, self.variable(POINTER, ir.Constant(POINTER, None))
+        with b.if_then(condition, likely=False):
+            b.store(b.call(self.python("save", POINTER), []), state)
+        yield
+        with b.if_then(condition, likely=False):
+            b.call(self.python("restore", _VOID, POINTER), [b.load(state, typ=POINTER)])
 
     def leave(self, index: int) -> None:
         """Return an argument."""
