@@ -5,6 +5,7 @@ A chunk records its first out-of-range index in scratch memory; `report` combine
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -178,15 +179,35 @@ class Take(_Emitter):
         unrolled_end = b.sub(count, b.srem(count, i64(UNROLL)))
         for begin, end, unroll in ((i64(0), unrolled_end, UNROLL), (unrolled_end, count, 1)):
             with loop(b, begin, end, unroll) as j:
-                for u in range(unroll):
-                    self._element(bases, strides, b.add(j, i64(u)), zero_address)
+                positions = [b.add(j, i64(u)) for u in range(unroll)]
+                if unroll == 1:
+                    self._element(bases, strides, j, zero_address)
+                    continue
+                reads = [self._read(bases, strides, each) for each in positions]
+                with b.if_else(functools.reduce(b.and_, [in_range for *_, in_range in reads]), likely=True) as (
+                        valid, invalid):
+                    with valid:
+                        values = [b.load(at(b, x, b.mul(place, self.stride)), typ=memory_type(self.dtype), align=1)
+                                  for _, x, _, place, _ in reads]
+                        for (out, *_), value in zip(reads, values, strict=True):
+                            b.store(value, out, align=1)
+                    with invalid:
+                        for each in positions:
+                            self._element(bases, strides, each, zero_address)
+
+    def _read(self, bases: Sequence[Any], strides: Sequence[Any], j: Any) -> tuple[Any, ...]:
+        """Of element j of a run: where it is written, the base it is read from, its index, its place, whether there is
+        one.
+        """
+        b = self.b
+        out, x, index = (at(b, base, b.mul(j, self._stride(i, strides[i]))) for i, base in enumerate(bases))
+        index_value = self._scalar_index(index)
+        return out, x, index_value, *self._resolved(index_value)
 
     def _element(self, bases: Sequence[Any], strides: Sequence[Any], j: Any, zero_address: Any) -> None:
         """Gather element j of a run; an out-of-range index reads the zero at `zero_address`."""
         b, kind = self.b, memory_type(self.dtype)
-        out, x, index = (at(b, base, b.mul(j, self._stride(i, strides[i]))) for i, base in enumerate(bases))
-        index_value = self._scalar_index(index)
-        place, in_range = self._resolved(index_value)
+        out, x, index_value, place, in_range = self._read(bases, strides, j)
         address = b.add(b.ptrtoint(x, I64), b.mul(place, self.stride))
         value = b.load(b.inttoptr(b.select(in_range, address, zero_address), POINTER), typ=kind, align=1)
         b.store(value, out, align=1)
