@@ -72,7 +72,10 @@ half, single, double, float_ = float16, float32, float64, float64
 csingle = singlecomplex = complex64
 cdouble = cfloat = complex_ = complex128
 
-_ALIASES = ["intp", "int_", "intc", "byte", "short", "longlong", "ulonglong", "ubyte", "half", "single", "double", "float_", "csingle", "singlecomplex", "cdouble", "cfloat", "complex_"]
+_ALIASES = [
+    "intp", "int_", "intc", "byte", "short", "longlong", "ulonglong", "ubyte", "half", "single", "double",
+    "float_", "csingle", "singlecomplex", "cdouble", "cfloat", "complex_",
+]
 
 #: kind -> classes of scalars
 sctypes = {"int": [int8, int16, int32, int64], "uint": [uint8, uint16, uint32, uint64],

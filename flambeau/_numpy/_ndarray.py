@@ -67,7 +67,11 @@ def _method(function: Callable[..., Any], name: str) -> Any:
     return method
 
 
-_FUNCTIONS = ["clip", "nonzero", "repeat", "round", "squeeze", "swapaxes", "ravel", "diagonal", "dot", "trace", "argsort", "searchsorted", "argmax", "argmin", "any", "all", "max", "min", "ptp", "sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "take", "choose"]
+_FUNCTIONS = [
+    "clip", "nonzero", "repeat", "round", "squeeze", "swapaxes", "ravel", "diagonal", "dot", "trace", "argsort",
+    "searchsorted", "argmax", "argmin", "any", "all", "max", "min", "ptp", "sum", "prod", "mean", "var", "std",
+    "cumsum", "cumprod", "take", "choose",
+]
 _UNARY = {"abs": "absolute", "invert": "invert", "pos": "positive", "neg": "negative"}
 _COMPARISONS = {"gt": "greater", "lt": "less", "ge": "greater_equal", "le": "less_equal"}
 _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",

@@ -33,9 +33,16 @@ def _as_dtype(x: Any, dtype: torch.dtype, casting: str) -> Any:
 
 
 #: NumPy's name -> PyTorch's, of functions whose numbers are converted by NEP 50
-_NEP50 = {name: name for name in ["add", "subtract", "multiply", "floor_divide", "true_divide", "divide", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "hypot", "arctan2", "logaddexp", "logaddexp2", "heaviside", "copysign", "fmax", "minimum", "fmin", "maximum", "fmod", "gcd", "lcm"]} | {
+_NEP50 = {name: name for name in [
+    "add", "subtract", "multiply", "floor_divide", "true_divide", "divide", "remainder", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "hypot", "arctan2", "logaddexp", "logaddexp2", "heaviside", "copysign", "fmax",
+    "minimum", "fmin", "maximum", "fmod", "gcd", "lcm",
+]} | {
     "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "mod": "remainder", "power": "pow"}
-_OTHER_BINARY = {name: name for name in ["float_power", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor", "nextafter", "not_equal"]} | {"equal": "eq"}
+_OTHER_BINARY = {name: name for name in [
+    "float_power", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
+    "nextafter", "not_equal",
+]} | {"equal": "eq"}
 
 
 def _binary_ufunc(name: str, torch_name: str, nep50: bool) -> Callable[..., Any]:

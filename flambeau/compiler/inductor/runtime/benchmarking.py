@@ -32,8 +32,8 @@ class Benchmarker:
                              "`fn_kwargs`!")
         if not devices:
             raise ValueError("Can't safely infer the device type of `fn` with no device types in `fn_args` or "
-                             "`fn_kwargs`. Use a direct benchmarking method instead e.g. `Benchmarker.benchmark_cpu` or "
-                             "`Benchmarker.benchmark_gpu`.")
+                             "`fn_kwargs`. Use a direct benchmarking method instead e.g. "
+                             "`Benchmarker.benchmark_cpu` or `Benchmarker.benchmark_gpu`.")
         return devices.pop()
 
     def benchmark(self, fn: Callable[..., Any], fn_args: Sequence[Any] | None = None,
