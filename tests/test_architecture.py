@@ -47,7 +47,8 @@ LAYERS: list[list[str]] = [
     [""],  # the package itself: the public names
     ["alias", "cli", "compiler.dynamo.backends.common", "compiler.dynamo.backends.debugging",
      "compiler.dynamo.exporting", "compiler.dynamo.test_case", "compiler.dynamo.testing", "compiler.functorch.apis",
-     "compiler.functorch.aot_autograd", "compiler.functorch.compilers", "compiler.functorch.make_functional",
+     "compiler.functorch.aot_autograd", "compiler.functorch.compile_utils",
+     "compiler.functorch.compilers", "compiler.functorch.make_functional",
      "compiler.functorch.partitioners", "compiler.inductor.runtime", "compiler.inductor.test_case",
      "compiler.inductor.utils", "demo", "distributed.pipelining", "export",
      "functorch", "fx", "onnx", "testing._internal.logging_tensor", "testing._internal.two_tensor",

@@ -14,6 +14,65 @@ import pytest
 import flambeau
 
 PROGRAMS = {
+    "captures of backward passes": """
+        from {torch}._dynamo import compiled_autograd
+        print(compiled_autograd.compiled_autograd_enabled, compiled_autograd.in_compiled_autograd_region)
+        with compiled_autograd._disable():
+            print(compiled_autograd.active_disable_ctx)
+            with compiled_autograd._enable(None, ignore_active_disable_ctx=False):
+                x = torch.ones(2, requires_grad=True)
+                (x * 2).sum().backward()
+        compiled_autograd.reset()
+        print(compiled_autograd.active_disable_ctx, x.grad)
+    """,
+    "graphs as scripted modules": """
+        import warnings
+        from {torch}._functorch.compilers import ts_compile
+        from {torch}._functorch.aot_autograd import aot_function
+        from {torch}._functorch.compile_utils import get_aten_target, get_outputs, get_placeholders, strip_overloads
+        from {torch}.fx.experimental.proxy_tensor import make_fx
+        x = torch.ones(3, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = aot_function(lambda x: x.sin() * x, ts_compile)(x)
+            y.sum().backward()
+        print(y.detach(), x.grad)
+        graph = make_fx(lambda x, y: (x + y, x))(torch.ones(2), torch.ones(2))
+        strip_overloads(graph)
+        print([str(node.target) for node in graph.graph.nodes], get_placeholders(graph.graph), get_outputs(graph.graph))
+        print([get_aten_target(node) for node in graph.graph.nodes if node.op == "call_function"])
+    """,
+    "process groups of one process": """
+        import {torch}.distributed as dist
+        from {torch}.testing._internal.distributed.fake_pg import FakeStore
+        import warnings
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from {torch}.testing._internal.distributed.distributed_utils import with_dist, with_fake_comms
+        dist.init_process_group("fake", store=FakeStore(), rank=2, world_size=8)
+        x = torch.ones(2)
+        dist.all_reduce(x)
+        gathered = [torch.zeros(2) for _ in range(8)]
+        dist.all_gather(gathered, x)
+        print(dist.get_rank(), dist.get_world_size(), dist.get_backend(), x, gathered[7])
+        dist.destroy_process_group()
+        with with_dist(rank=1, world_size=3):
+            print(dist.get_rank(), dist.get_world_size())
+
+        @with_fake_comms(rank=4, world_size=5)
+        def test(self):
+            print(dist.get_rank(), dist.get_world_size())
+
+        test(None)
+        print(dist.is_initialized())
+    """,
+    "operators as formulas of others": """
+        for name in "linear addmm conv2d relu layer_norm silu matmul mm".split():
+            overload = getattr(torch.ops.aten, name).default
+            print(name, overload._can_decompose())
+        print(torch.ops.aten.linear.default.decompose(torch.ones(2), torch.ones(1, 2)))
+        print(torch.ops.aten.mm.default.decompose(torch.ones(1, 1), torch.ones(1, 1)))
+    """,
     "fresh caches": """
         import os
         from {torch}._inductor.utils import clear_on_fresh_inductor_cache, fresh_inductor_cache, timed

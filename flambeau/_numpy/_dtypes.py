@@ -113,6 +113,8 @@ class DType:
     (dtype("int32"), True, 8)
     """
 
+    _scalar_type: Any
+
     def __init__(self, arg: Any) -> None:
         kind: Any
         if isinstance(arg, torch.dtype):

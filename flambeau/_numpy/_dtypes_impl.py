@@ -177,7 +177,7 @@ def nep50_to_tensors(x1: Any, x2: Any, handle_weaks: bool, function_name: str) -
 
     weak = [not isinstance(x, torch.Tensor) for x in (x1, x2)]
     if not handle_weaks or all(weak):
-        return tuple(as_tensor(x) if is_weak else x for x, is_weak in zip((x1, x2), weak, strict=True))  # type: ignore[return-value]
+        return tuple(as_tensor(x) if is_weak else x for x, is_weak in zip((x1, x2), weak, strict=True))
     number, tensor = (x1, x2) if weak[0] else (x2, x1)
     own = _dtype_of(number)
     dtype = tensor.dtype if _category(own) <= _category(tensor.dtype) else None

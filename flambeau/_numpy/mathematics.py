@@ -419,6 +419,7 @@ def min_scalar_type(a: ArrayLike, /) -> Any:
         limits = torch.finfo(torch.float32)
         fits = dtype == torch.complex64 or builtins.all(limits.min <= x <= limits.max for x in (a.real, a.imag))
         return _dtypes.DType(torch.complex64 if fits else torch.complex128)
+    limits_of: Any
     if dtype.is_floating_point:
         kinds, limits_of = [torch.float16, torch.float32, torch.float64], torch.finfo
     else:

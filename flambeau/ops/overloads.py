@@ -86,6 +86,21 @@ class OpOverload:
         """Whether a result aliases an argument that is not written."""
         return any(r.alias_info is not None and not r.alias_info.is_write for r in self._schema.returns)
 
+    def _can_decompose(self) -> bool:
+        """Whether it has no kernel of its own, but is a formula of other operators under each dispatch key."""
+        return bool(self.has_kernel_for_dispatch_key("CompositeImplicitAutograd"))
+
+    def decompose(self, /, *args: Any, **kwargs: Any) -> Any:
+        """What its formula of other operators returns; `NotImplemented` where it has a kernel of its own.
+
+        >>> import flambeau as torch
+        >>> torch.ops.aten.linear.default.decompose(torch.ones(2), torch.ones(1, 2))
+        tensor([2.])
+        >>> torch.ops.aten.mm.default.decompose(torch.ones(1, 1), torch.ones(1, 1))
+        NotImplemented
+        """
+        return self(*args, **kwargs) if self._can_decompose() else NotImplemented
+
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
         """Whether it has a kernel of its own for a dispatch key."""
         return runner.has_kernel(self.name(), key)

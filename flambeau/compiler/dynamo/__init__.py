@@ -31,7 +31,7 @@ from .eval_frame import is_dynamo_supported
 
 _LIMITS = ("recompile_limit", "cache_size_limit")
 #: modules of this package that are imported when they are first read
-_LAZY = frozenset(("_trace_wrapped_higher_order_op", "decorators", "external_utils"))
+_LAZY = frozenset(("compiled_autograd", "_trace_wrapped_higher_order_op", "decorators", "external_utils"))
 
 
 def __getattr__(name: str) -> Any:

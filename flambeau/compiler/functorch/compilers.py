@@ -8,9 +8,11 @@ from typing import Any
 
 import flambeau as torch
 
+from ..._subclasses.fake_tensor import FakeTensor
 from ...fx.graph_module import GraphModule
 from ...fx.interpreter import Interpreter
 from .aot_autograd import aot_function, aot_module, make_boxed_compiler
+from .compile_utils import strip_overloads
 from .partitioners import draw_graph, min_cut_rematerialization_partition
 
 #: decompositions of `memory_efficient_fusion`: operators are taken apart when they are compiled
@@ -69,6 +71,39 @@ def debug_compile(fx_g: GraphModule, inps: Sequence[Any]) -> Callable[..., Any]:
     return DebugInterpreter(fx_g).run
 
 
+@make_boxed_compiler
+def ts_compile(fx_g: GraphModule, inps: Sequence[Any]) -> Any:
+    """A graph as a frozen scripted module, which runs once where all inputs are tensors with elements.
+
+    Args:
+        fx_g: the graph, whose overloads become operators.
+        inps: its inputs.
+
+    >>> import flambeau as torch
+    >>> from flambeau.compiler.functorch import aot_autograd, compilers
+    >>> aot_autograd.aot_function(lambda x: x.sin() * 2, compilers.ts_compile)(torch.zeros(2))
+    tensor([0., 0.])
+    """
+    strip_overloads(fx_g)
+    for node in fx_g.graph.nodes:
+        if node.target is torch.ops.aten._to_copy and len(node.args) == 1 and [*node.kwargs] == ["dtype"]:
+            node.target = torch.ops.aten.to
+        node.kwargs = {name: value.type if isinstance(value, torch.device) else value
+                       for name, value in node.kwargs.items()}
+    fx_g.graph.lint()
+    fx_g.recompile()
+    scripted = torch.jit.freeze(torch.jit.script(fx_g).eval())
+    if all(isinstance(x, torch.Tensor) and not isinstance(x, FakeTensor) for x in inps):
+        scripted(*inps)
+    return scripted
+
+
+def simple_ts_compile(fx_g: GraphModule, _: Sequence[Any]) -> Any:
+    """A graph as a frozen scripted module (`ts_compile`), which does not run yet."""
+    strip_overloads(fx_g)
+    return torch.jit.freeze(torch.jit.script(fx_g).eval())
+
+
 def draw_graph_compile(name: str) -> Callable[..., Any]:
     """A compiler that draws the graph to a file (`partitioners.draw_graph`) and returns the graph."""
     return make_boxed_compiler(partial(_draw, name))
@@ -106,4 +141,4 @@ def memory_efficient_fusion(fn: Callable[..., Any] | torch.nn.Module, **kwargs: 
 
 
 __all__ = ["DebugInterpreter", "debug_compile", "debug_nop", "default_decompositions", "draw_graph_compile",
-           "memory_efficient_fusion", "nop", "print_compile"]
+           "memory_efficient_fusion", "nop", "print_compile", "simple_ts_compile", "ts_compile"]
