@@ -31,12 +31,9 @@ PROGRAMS = {
         from {torch}._functorch.aot_autograd import aot_function
         from {torch}._functorch.compile_utils import get_aten_target, get_outputs, get_placeholders, strip_overloads
         from {torch}.fx.experimental.proxy_tensor import make_fx
-        x = torch.ones(3, requires_grad=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            y = aot_function(lambda x: x.sin() * x, ts_compile)(x)
-            y.sum().backward()
-        print(y.detach(), x.grad)
+            print(aot_function(lambda x: x.sin() * x, ts_compile)(torch.ones(3)))
         graph = make_fx(lambda x, y: (x + y, x))(torch.ones(2), torch.ones(2))
         strip_overloads(graph)
         print([str(node.target) for node in graph.graph.nodes], get_placeholders(graph.graph), get_outputs(graph.graph))
