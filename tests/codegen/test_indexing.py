@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flambeau import dtypes
 from flambeau.codegen.elementwise import elementwise
-from flambeau.codegen.indexing import indexing
+from flambeau.codegen.indexing import added_rows, indexing
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16
 from flambeau.kernels import threads as limits
@@ -293,3 +293,22 @@ t.test_indices_out_of_range((6, 300))
     done = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True, timeout=120,
                           env=os.environ | {"FLAMBEAU_JIT_WIDTH": width, "FLAMBEAU_CACHE_DIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("char", ["f", "d"])
+@pytest.mark.parametrize("width", [1, 7, 8, 37])
+def test_rows_are_added_one_after_the_other(char, width):
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 100, 300):
+        x, source = rng.standard_normal((9, width)).astype(char), rng.standard_normal((count, width)).astype(char)
+        index = rng.integers(0, 9, count)
+        for start in (None, x):
+            expected = np.zeros_like(x) if start is None else x.copy()
+            np.add.at(expected, index, source)
+            add = added_rows.function(char, count, 9, width, start is None)
+            arrays = () if start is None else (start,)
+            result = np.full_like(x, np.nan)
+            assert add(None, result, *arrays, index, source) is result
+            assert result.tobytes() == expected.tobytes()
+            for wrong in (-1, 9):
+                assert add(None, result, *arrays, np.append(index[1:], wrong), source) is None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen.indexing import flat_positions
+from ....codegen.indexing import added_rows, flat_positions
 from ....kernels.small_indexing import TABLES, places_along, places_of_slices, positions_of_rows, rounded
 from ....shapes import contiguous_strides
 
@@ -26,6 +26,8 @@ _functions: dict[tuple[Any, ...], Any] = {}
 Shape = tuple[int, ...]
 #: the most elements of an array that is written to: memory of larger ones is the allocator's, inside the quiet context
 _MOST_ELEMENTS = 16384
+#: the most elements of rows that are added: the kernels of larger ones have several threads
+_MOST_MOVED = 32768
 #: (positions without those by the indices, the number of each element's index, (size, step) of each index)
 _Tables = tuple[ndarray, ndarray, Sequence[tuple[int, int]]]
 
@@ -99,6 +101,8 @@ def add_slices(index: ndarray, source: Any, axis: int, shape: Shape) -> ndarray 
     """Zeros of a shape with slices added along an axis, as many as indices."""
     if source.__class__ is not ndarray or index.dtype is not _LONG:
         return None
+    if not axis and index.ndim == 1:
+        return add_rows(None, index, source, shape)
     dtype = source.dtype
     key = ("slices", dtype.char, shape, source.shape, index.shape, axis)
     if key in _functions:
@@ -110,6 +114,19 @@ def add_slices(index: ndarray, source: Any, axis: int, shape: Shape) -> ndarray 
         return None
     result: ndarray | None = found[0](None, empty(shape, dtype), index, source)
     return result
+
+
+def add_rows(x: ndarray | None, index: ndarray, source: ndarray, shape: Shape) -> ndarray | None:
+    """A copy of an array of a shape (None: zeros) with rows added at a vector of indices, one after the other."""
+    dtype, count = source.dtype, index.size
+    if source.__class__ is not ndarray or index.__class__ is not ndarray or dtype.char not in "fd" or source.shape != (count, *shape[1:]) or not (
+            0 < source.size <= _MOST_MOVED and source.flags.c_contiguous and index.flags.c_contiguous) or (
+            prod(shape) > _MOST_ELEMENTS):
+        return None
+    add = added_rows.function(dtype.char, count, shape[0], source.size // count, x is None)
+    result = empty(shape, dtype)
+    found: ndarray | None = add(None, result, index, source) if x is None else add(None, result, x, index, source)
+    return found
 
 
 def add_at_indices(indices: Sequence[Any], source: Any, shape: Shape) -> ndarray | None:

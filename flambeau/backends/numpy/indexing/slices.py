@@ -122,9 +122,14 @@ def _check_copy(x: Any, index: Any, source: Any, dim: int) -> int:
 
 
 def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any:
-    few = few_positions() if SMALL_KERNELS[0] and alpha == 1 and index.ndim == 1 and is_broadcast_zero(x) else None
+    few = few_positions() if SMALL_KERNELS[0] and alpha == 1 and index.ndim == 1 and x.ndim else None
     if few is not None and x.dtype is source.dtype:
-        result = few.add_slices(index, source, wrap_dim(dim, x.ndim), x.shape)
+        axis = wrap_dim(dim, x.ndim)
+        result = None
+        if is_broadcast_zero(x):
+            result = few.add_slices(index, source, axis, x.shape)
+        elif not axis and index.dtype == np.int64 and x.flags.c_contiguous and x.__class__ is np.ndarray:
+            result = few.add_rows(x, index, source, x.shape)
         if result is not None:
             return result
     if alpha == 1 and x.ndim and source.size <= INDEXING[0]:
