@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import dtypes
-from .sorting import argsort, order_keys
+from .sorting import argsort, order_keys, stable_order
 
 #: integers within such a range are counted, whatever their number
 SMALL_RANGE = 256
@@ -23,7 +23,16 @@ def unique(x: np.ndarray) -> Unique:
     if counted is not None:
         values, inverse, counts = counted
         return values, inverse.reshape(x.shape), counts
-    order = argsort(flat, stable=not _has_distinguishable_ties(flat))
+    keys = order_keys(flat)
+    order = stable_order(keys)
+    ordered = keys.take(order)
+    differs = ordered[1:] != ordered[:-1]
+    if np.logical_and.reduce(differs):  # no two elements are equal, and there are no two NaNs
+        inverse = np.empty(flat.size, np.int64)
+        inverse[order] = np.arange(flat.size)
+        return flat.take(order), inverse.reshape(x.shape), np.ones(flat.size, np.int64)
+    if _has_distinguishable_ties(flat):
+        order = argsort(flat, stable=False)
     starts, group = _runs(_run_starts(dtypes.widen(flat)[order]))
     inverse = np.empty(flat.shape, np.int64)
     inverse[order] = group

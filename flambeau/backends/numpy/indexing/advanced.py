@@ -160,6 +160,13 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
     Raises:
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
     """
+    if not accumulate and values.ndim <= 1 and target.size and all(
+            [index is None or (index.dtype.kind == "i" and index.size) for index in indices]):
+        try:  # NumPy checks all indices, and shapes, before it writes
+            target[tuple([slice(None) if index is None else index for index in indices])] = values
+            return
+        except (IndexError, ValueError):
+            pass
     try:
         key = _key(target, indices)
     except IndexError:
