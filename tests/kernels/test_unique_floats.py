@@ -22,14 +22,15 @@ def test_unique(dtype, kind):
         ours, theirs = (t.unique(t.from_numpy(x), return_inverse=True, return_counts=True) for t in (flambeau, torch))
         for a, b in zip(ours, theirs, strict=True):
             assert tuple(a.shape) == tuple(b.shape)
-            assert a.numpy().tobytes() == b.numpy().tobytes(), x
+            assert a.numpy().tobytes() == b.numpy().tobytes()
 
 
 def test_failed_writes_change_nothing():
-    for t in (flambeau, torch):
-        x = t.arange(6).view(2, 3)
-        for key, value in ((t.tensor([0, 5]), 1), ((t.tensor([0, 1]), t.tensor([0, 3])), 1), (
-                t.tensor([0, 1]), t.tensor([1, 2]))):
-            with pytest.raises((IndexError, RuntimeError)):
-                x[key] = value
+    """PyTorch writes up to the index that is out of bounds."""
+    t = flambeau
+    x = t.arange(6).view(2, 3)
+    for key, value in ((t.tensor([0, 5]), 1), ((t.tensor([0, 1]), t.tensor([0, 3])), 1), (
+            t.tensor([0, 1]), t.tensor([1, 2]))):
+        with pytest.raises((IndexError, RuntimeError)):
+            x[key] = value
         assert x.tolist() == [[0, 1, 2], [3, 4, 5]]

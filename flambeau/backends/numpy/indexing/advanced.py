@@ -160,8 +160,8 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
     Raises:
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
     """
-    if not accumulate and values.ndim <= 1 and target.size and all(
-            [index is None or (index.dtype.kind == "i" and index.size) for index in indices]):
+    if not accumulate and values.ndim <= 1 and target.size and not [
+            True for index in indices if index is not None and (index.dtype.kind != "i" or not index.size)]:
         try:  # NumPy checks all indices, and shapes, before it writes
             target[tuple([slice(None) if index is None else index for index in indices])] = values
             return
