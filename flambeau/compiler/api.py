@@ -39,8 +39,8 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
             differ; True: from the first one on; False: each shape is compiled separately.
         backend: "inductor" compiles; "eager" and "aot_eager" run the function unchanged. None: the default backend
             (`compiler.set_default_backend`), initially "inductor". A function gets the graph of a call, a `GraphModule`
-            of functions and methods of tensors, and examples of its inputs, and returns a function that runs from the
-            second equal call on.
+            of functions and methods of tensors, and examples of its inputs, and returns a function that computes the
+            results of this call and of later equal ones.
         mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect. Names and types of options are
             checked: they are settings of `torch._inductor.config`.
         disable: return `model` unchanged.

@@ -475,3 +475,56 @@ def test_settings_are_patched_for_test_cases():
         torch._dynamo.config.patch(verbose=True)(int)
     with torch.fx.experimental._config.patch(use_duck_shape=False):
         assert not torch.fx.experimental._config.use_duck_shape
+
+
+def test_operators_that_call_functions_are_nodes_with_subgraphs():
+    from flambeau._higher_order_ops.wrap import wrap, wrap_with_autocast, wrap_with_set_grad_enabled
+
+    y = torch.ones(3)
+
+    def function(x):
+        z = wrap(lambda x: wrap(lambda x: x + y, x) * 2, x)
+        a, rest = wrap_with_set_grad_enabled(False, lambda x: (x * 2, {"b": x.sin()}), z)
+        return z + a, rest["b"], wrap_with_autocast("cpu", torch.bfloat16, True, None, torch.matmul, x, y)
+
+    graphs = testing.EagerAndRecordGraphs()
+    compiled = torch.compile(function, backend=graphs, fullgraph=True)
+    x, other = (torch.ones(3, requires_grad=True) for _ in range(2))
+    for _ in range(4):
+        found, expected = compiled(x), function(x)
+        for a, b in zip(found, expected, strict=True):
+            assert torch.equal(a, b)
+            assert (a.dtype, a.requires_grad) == (b.dtype, b.requires_grad)
+    compiled(x)[0].sum().backward()
+    function(other)[0].sum().backward()
+    assert torch.equal(x.grad, other.grad)
+    [graph] = graphs.graphs
+    [node] = [node for node in graph.graph.nodes if node.target is wrap]
+    assert [each.op for each in node.args] == ["get_attr", "placeholder", "placeholder"]
+    inner = getattr(graph, node.args[0].target)
+    assert wrap in [node.target for node in inner.graph.nodes]
+
+    def hooked(x):
+        def body(x):
+            y = x * 2
+            y.register_hook(lambda g: g * 10)
+            return y.sum()
+        return wrap(body, x)
+
+    compiled = torch.compile(hooked, backend=testing.CompileCounter())
+    for _ in range(4):
+        x.grad = None
+        compiled(x).backward()
+        assert x.grad.tolist() == [20.0] * 3
+
+
+@needs_oracle
+def test_wrapped_functions_are_counted_as_in_pytorch():
+    def program(library):
+        wrap = importlib.import_module(f"{library.__name__}._higher_order_ops.wrap").wrap
+        return lambda x: wrap(lambda x: x.sin().cos() + 1, x) * 2
+
+    oracle = importlib.import_module("torch")
+    importlib.import_module("torch._dynamo.testing")
+    assert _count_graphs(program(torch), torch.ones(2)) == _count_graphs(program(oracle), oracle.ones(2),
+                                                                         library=oracle) == (1, 3)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..api import disable
 from ..module import OptimizedModule as OptimizedModule
 
 
@@ -15,4 +18,14 @@ def is_dynamo_supported() -> bool:
     return True
 
 
-__all__ = ["OptimizedModule", "is_dynamo_supported"]
+@disable
+def unsupported(x: Any, y: Any) -> Any:
+    """The second argument, by a function that no graph contains.
+
+    >>> unsupported(1, 2)
+    2
+    """
+    return y
+
+
+__all__ = ["OptimizedModule", "is_dynamo_supported", "unsupported"]

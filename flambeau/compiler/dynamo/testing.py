@@ -15,22 +15,13 @@ import numpy as np
 
 import flambeau as torch
 
-from ..api import disable, reset
+from ..api import reset
 from . import config, optimize_assert
 from . import utils as utils
+from .eval_frame import unsupported as unsupported
 from .utils import CompileCounterInt, same
 
 three = 3
-
-
-@disable
-def unsupported(x: Any, y: Any) -> Any:
-    """The second argument, by a function that no graph contains.
-
-    >>> unsupported(1, 2)
-    2
-    """
-    return y
 
 
 class CompileCounter:

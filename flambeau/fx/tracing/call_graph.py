@@ -61,6 +61,25 @@ class RecordedOperation(NamedTuple):
         """The tensors in the result."""
         return [x for x in tree_flatten(self.result)[0] if isinstance(x, torch.Tensor)]
 
+    @property
+    def all_outputs(self) -> list[Any]:
+        """The tensors in the result, and in those of the operations of functions that it calls."""
+        inner = [each for x in self.args if isinstance(x, Body) for each in x.operations]
+        return [*self.outputs, *(x for each in inner for x in each.all_outputs)]
+
+
+class Body:
+    """A function that an operator calls, among its arguments: its operations, and the tensors that it returns."""
+
+    def __init__(self, operations: Sequence[RecordedOperation], results: Sequence[Any], modes: Modes) -> None:
+        self.operations, self.results, self.modes = operations, results, modes
+        self.inputs = CallGraph({}, lambda tensor: None, modes).add_all(operations, results, modes)[1]
+
+    def graph(self, arguments: dict[int, tuple[int, str]]) -> GraphModule:
+        """The graph, whose placeholders are named after tensors of the outer graph where they have names."""
+        return CallGraph(arguments, lambda tensor: None, self.modes).add_all(
+            self.operations, self.results, self.modes)[0]
+
 
 def _set_grad_enabled(mode: bool) -> None:
     torch.set_grad_enabled(mode)
@@ -87,6 +106,7 @@ class CallGraph:
         self._arguments, self._is_made = arguments, is_made
         self._nodes: dict[int, Node] = {}
         self._names: set[str] = set()
+        self._modules: dict[str, Any] = {}
         self._modes = self._modes_at_start = modes
         self._entered: Node | None = None  # the node that has entered autocast
         self._last_placeholder: Node | None = None
@@ -105,6 +125,19 @@ class CallGraph:
             self._nodes[id(each.result)] = node
         else:
             self._bind_parts(each.result, node)
+
+    def add_all(self, operations: Iterable[RecordedOperation], results: Iterable[Any], modes: Modes
+                ) -> tuple[GraphModule, list[Any]]:
+        """Add operations; return the module that returns some tensors, and the tensors of its placeholders."""
+        for each in operations:
+            self.add(each)
+        return self.finish(results, modes), self.examples
+
+    def _attribute(self, body: Body) -> Node:
+        """The node of a function that an operator calls, which is a submodule."""
+        name = f"wrap_body_{len(self._modules)}"
+        self._modules[name] = body.graph(self._arguments)
+        return self.graph.create_node("get_attr", name)  # the module of the graph is made at the end
 
     def _switch(self, modes: Modes) -> None:
         """Add nodes that switch grad mode and autocast."""
@@ -133,6 +166,8 @@ class CallGraph:
                 self._bind_parts(part, item)
 
     def _operand(self, x: Any) -> Any:
+        if isinstance(x, Body):
+            return self._attribute(x)
         return self.node_of(x) if isinstance(x, torch.Tensor) else x
 
     def node_of(self, tensor: Any) -> Node:
@@ -183,7 +218,7 @@ class CallGraph:
         for node in list(reversed(self.graph.nodes)):
             if not node.users and node.op == "call_function" and node.target in (operator.getitem, getattr):
                 self.graph.erase_node(node)
-        return GraphModule({}, self.graph)
+        return GraphModule(self._modules, self.graph)
 
 
 def signature_of_graph(module: GraphModule) -> tuple[Any, ...] | None:
@@ -201,6 +236,13 @@ def signature_of_graph(module: GraphModule) -> tuple[Any, ...] | None:
             x = node.meta["example_value"]
             found.append(("placeholder", tuple(x.shape), x.stride() if x.layout is torch.strided else None, x.dtype,
                           x.requires_grad, type(x), str(x.device)))
+            continue
+        if node.op == "get_attr":
+            inner = signature_of_graph(getattr(module, node.target))
+            if inner is None:
+                return None
+            found.append(("get_attr", inner, tuple(result_positions(
+                getattr(module, node.target), next(reversed(getattr(module, node.target).graph.nodes)).args[0]))))
             continue
         leaves, tree = tree_flatten((node.args, dict(node.kwargs)))
         found.append((node.op, node.target, repr(tree), tuple([
@@ -227,4 +269,4 @@ def result_positions(module: GraphModule, results: Sequence[Node]) -> list[tuple
     return [numbers[node] for node in results]
 
 
-__all__ = ["CallGraph", "Modes", "NotRecorded", "RecordedOperation", "result_positions", "signature_of_graph"]
+__all__ = ["Body", "CallGraph", "Modes", "NotRecorded", "RecordedOperation", "result_positions", "signature_of_graph"]

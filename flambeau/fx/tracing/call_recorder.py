@@ -20,9 +20,10 @@ from ..._tensor.dispatch.handlers import handlers
 from ..._tensor.overriding import protocol
 from ..._tensor.overriding.function_modes import TorchFunctionMode
 from ...amp import state as autocast
+from ...ops.function_operators import HigherOrderOperator
 from ...trees import tree_flatten, tree_map
 from ..graph_module import GraphModule
-from .call_graph import CallGraph, Modes, NotRecorded, RecordedOperation
+from .call_graph import Body, CallGraph, Modes, NotRecorded, RecordedOperation
 from .call_segments import GraphBreak, is_in_loop, live_values, segments_of
 
 #: methods that stand for operators; which of both a program wrote is not known
@@ -183,6 +184,9 @@ class CallRecorder(TorchFunctionMode):
         if self._num_excluded:
             self._kept.append((args, kwargs))
             return func(*args, **kwargs)
+        position = getattr(func, "body_position", None)
+        if position is not None and isinstance(func, HigherOrderOperator):
+            return self._call_body(func, position, args, kwargs)
         versions = [(x, _version(x)) for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
         num_breaks = len(self.breaks)
         result = func(*args, **kwargs)
@@ -190,6 +194,34 @@ class CallRecorder(TorchFunctionMode):
             self._kept.append((args, kwargs))
             return result
         self._try_to_record(func, args, kwargs, result, any(_version(x) != before for x, before in versions))
+        return result
+
+    def _call_body(self, operator: Any, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call an operator that calls a function, as one operation whose operands are the tensors that this reads."""
+        num_breaks, num_operations = len(self.breaks), len(self.operations)
+        inside: list[Modes] = []
+        function = args[position]
+
+        def body(*args: Any, **kwargs: Any) -> Any:
+            inside.append(_modes())
+            return function(*args, **kwargs)
+
+        super().__enter__()
+        try:
+            result = operator.py_kernels["CompositeExplicitAutograd"](*args[:position], body, *args[position + 1:],
+                                                                      **kwargs)
+        finally:
+            super().__exit__(None, None, None)
+        if len(self.breaks) > num_breaks or len(inside) != 1:
+            return result  # the operations of the function are those of its caller
+        operations = self.operations[num_operations:]
+        tensors = [x for x in tree_flatten(result)[0] if isinstance(x, torch.Tensor)]
+        if operations:
+            del self.operations[num_operations:]
+            recorded = Body(operations, tensors, inside[0])
+            self.operations.append(RecordedOperation(
+                "call_function", operator, (*args[:position], recorded, *recorded.inputs), {}, tuple(tensors), _modes(),
+                self._frames()))
         return result
 
     def _try_to_record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, writes: bool
@@ -239,7 +271,7 @@ class CallRecorder(TorchFunctionMode):
             raise NotRecorded(self.failure)
         graph = CallGraph(self._arguments, self._why_no_input, self._start)
         for each in self.operations:
-            if any(x._hooks or x._retains_grad for x in each.outputs):
+            if any(x._hooks or x._retains_grad for x in each.all_outputs):
                 raise NotRecorded("a hook on a tensor, or one that retains its gradient")
             graph.add(each)
         module = graph.finish(results, self._end)
