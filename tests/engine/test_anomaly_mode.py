@@ -109,3 +109,18 @@ def test_warnings_that_are_errors_do_not_hide_the_error(capsys):
 
 def test_queries_of_the_mode():
     same(lambda torch: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()))
+
+
+@pytest.mark.parametrize("kind", ["register_hook", "register_prehook"])
+@pytest.mark.parametrize("function", ["linear", "tanh", "sum"])
+def test_hooks_of_nodes_made_in_the_mode_are_called_outside_of_it(kind, function):
+    def program(torch):
+        called = []
+        x = torch.ones(2, 2, requires_grad=True)
+        with torch.autograd.set_detect_anomaly(True):
+            y = torch.nn.functional.linear(x, x) if function == "linear" else getattr(torch, function)(x)
+        getattr(y.grad_fn, kind)(lambda *grads: called.append(len(grads)))
+        y.sum().backward()
+        return called
+
+    assert alike(program)[0] == [2 if kind == "register_hook" else 1]

@@ -188,8 +188,6 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         if [v for v in versions if v]:  # a list, so that each is tested: an inference tensor's version raises
             node.versions = tuple(versions)
     node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts]) if plan.consts else ()
-    if Anomaly.enabled:
-        store_traceback(node)
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
     node.fix = gradient_fix(op, inputs, first, mask)
@@ -204,6 +202,8 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         node.run = several_outputs_rule
     else:
         node.run = full_rule if first.size <= MIN_ELEMENTS[0] else None
+    if Anomaly.enabled:  # takes the node off the fast path, which ignores the hooks that it may be given
+        store_traceback(node)
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True
