@@ -270,12 +270,12 @@ def _unreadable(x: StridedNestedTensor, text: str) -> Any:
     raise RuntimeError(text.format(x.numel()))
 
 
-def _whole_or_sizes(name: str) -> Callable[..., Any]:
-    """A reduction that exists neither over all elements nor over dimensions, which it refuses in another way."""
+def _whole_or_along(name: str) -> Callable[..., Any]:
+    """A reduction that exists neither over all elements nor over dimensions, which is another operator."""
     def refuse(x: Any, dim: Any = None, *args: Any, **options: Any) -> Any:
-        if dim is None or name in ("any", "prod"):
-            raise not_implemented(name if dim is None else f"{name}.dim{'_int' if name == 'prod' else ''}")
-        return _no_sizes()
+        if dim is not None and name not in ("any", "prod") and x._requires_grad and grad_mode.get():
+            return _no_sizes()  # its derivative reads them
+        raise not_implemented(name if dim is None else f"{name}.dim{'_int' if name == 'prod' else ''}")
 
     return refuse
 
@@ -514,6 +514,33 @@ def values(x: StridedNestedTensor) -> Tensor:
     return named(fn.cat([p.reshape(-1) for p in components(x)]), "ValuesBackwardAutogradNestedTensor0")
 
 
+def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> StridedNestedTensor:
+    """The components of several tensors in one, or joined one by one along an inner dimension."""
+    if out is not None:
+        raise not_implemented("cat.out")
+    if is_strided(tensors[0]) and not tensors[0]._parts:
+        return _no_sizes()
+    for i, x in enumerate(tensors):
+        if not is_strided(x):
+            raise RuntimeError("Expected each tensor in given list to be nested.")
+        if not x._parts:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+        if not x.is_contiguous():
+            raise RuntimeError("Expected each tensor in given list to be contiguous.")
+    if any(x._requires_grad for x in tensors) and grad_mode.get():
+        return _no_sizes()  # its derivative reads them
+    first = tensors[0]
+    d = wrapped(dim, first._array.ndim)
+    for i, x in enumerate(tensors[1:], 1):
+        if x._array.ndim != first._array.ndim:
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size "
+                               f"{first._array.ndim - 1} but got size {x._array.ndim - 1} for tensor number {i} in the "
+                               "list.")
+    if d == 0:
+        return make([p.to(first.dtype, copy=True) for x in tensors for p in x._parts])
+    return make([fn.cat(row, d - 1) for row in zip(*(x._parts for x in tensors), strict=True)])
+
+
 def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> StridedNestedTensor:
     return _each(lambda part: functional.dropout(part, p, training), x, "NativeDropoutBackward0")
 
@@ -622,8 +649,9 @@ IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
         "tril": "", "roll": "", "flip": "", "equal": "", "allclose": "", "logsumexp": "", "log_softmax": "_log_softmax",
         "full_like": "", "rand_like": "", "masked_select": "", "new_zeros": "", "new_ones": "", "t": "",
         "unique": "_unique2", "bernoulli": "", "gather": "", "conv1d": "convolution", "isfinite": "ne.Scalar"}.items()},
-    **{name: _whole_or_sizes(name) for name in ("mean", "max", "min", "any", "prod")},
-    **dict.fromkeys(("flatten", "unflatten", "cat", "expand", "expand_as", "repeat", "sort", "rms_norm",
+    **{name: _whole_or_along(name) for name in ("mean", "max", "min", "any", "prod")},
+    "cat": cat, "concat": cat, "concatenate": cat,
+    **dict.fromkeys(("flatten", "unflatten", "expand", "expand_as", "repeat", "sort", "rms_norm",
                      "index_select", "__len__"), _no_sizes),
 }
 methods: Any = Tensor
