@@ -114,17 +114,22 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             columns = [column[0] if len(parts) == 1 else fn.cat(list(column)) for column in zip(*parts, strict=True)]
         else:
             columns = [fn.zeros(0, *_shape(x), dtype=x.dtype, device=x.device) for x in leaves]
-        offset = 0
-        for o in outputs:
-            count = o._array.size
-            block = [fn.reshape(fn.narrow(c, 0, offset, count), (*_shape(o), *_shape(x)))
-                     for c, x in zip(columns, leaves, strict=True)]
+        pieces = [fn.split(c, [o._array.size for o in outputs]) for c in columns]
+        for i, o in enumerate(outputs):
+            block = [_viewed(piece[i], (*_shape(o), *_shape(x))) for piece, x in zip(pieces, leaves, strict=True)]
             blocks.append(spec.unflatten(block))
-            offset += count
         result = out_spec.unflatten(blocks)
         return (result, aux[0]) if has_aux else result
 
     return wrapper
+
+
+def _viewed(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A part of a Jacobian in its shape: a view where its strides allow it, of which PyTorch records `view`."""
+    try:
+        return x.view(shape)
+    except RuntimeError:
+        return fn.reshape(x, shape)
 
 
 def _vjp_of_batch(pull_back: Callable[..., Any], spec: Any, seeds: list[Tensor], one_at_a_time: bool) -> Any:
@@ -188,12 +193,8 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         blocks = []
         for column in columns:
             shape = _shape(column)[:-1]
-            block = []
-            offset = 0
-            for x, count in zip(leaves, counts, strict=True):
-                part = fn.narrow(column, -1, offset, count)
-                block.append(fn.reshape(part, (*shape, *_shape(x))))
-                offset += count
+            block = [_viewed(part, (*shape, *_shape(x)))
+                     for part, x in zip(fn.split(column, counts, -1), leaves, strict=True)]
             blocks.append(spec.unflatten(block))
         result = out_spec.unflatten(blocks)
         return (result, aux) if has_aux else result
