@@ -57,11 +57,13 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     prepare_write(out)
     target, resized = out._array, False
+    writes = name != "empty"  # which leaves the elements that there are
     if target.__class__ is MetaArray:
         if target.shape != array.shape:
             out._array = meta_array(array.shape, target.dtype)
     elif out._array.shape == array.shape:
-        out._array[...] = dtypes.cast(array, out._array.dtype)
+        if writes:
+            out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
         if target.base is not None or isinstance(target, BitView) or (
                 not active_tracers[0] and 0 < array.size <= target.size):  # its memory, which others may share
@@ -72,15 +74,16 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
                 resize_(out, array.shape)  # which counts as the write
             finally:
                 out._requires_grad = flag
-            out._array[...] = dtypes.cast(array, target.dtype)
+            if writes:
+                out._array[...] = dtypes.cast(array, target.dtype)
             resized = True
         else:
             out._array = dtypes.cast(array, target.dtype)
-    if not resized:
+    if not resized and (writes or out._array is not target):
         out._bump_version()
-    if out._requires_grad and name != "empty":
+    if out._requires_grad and writes:
         record_underived(name, None, out)
-    if special[0]:
+    if special[0] and (writes or resized or out._array is not target):
         notify_created(array)
         notify_overwritten(out, array, out._array is not target)
     return with_flag(out, requires_grad)

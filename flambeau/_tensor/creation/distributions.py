@@ -74,8 +74,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
             raise RuntimeError("normal expects all elements of std >= 0.0")
     if out is not None and out._array.dtype.kind not in "fcV":
         raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_name}'")
-    if out is not None and not isinstance(mean, Tensor):
-        broadcast_shapes(s.shape, out._array.shape)  # type: ignore[union-attr]
+    if out is not None and isinstance(m, np.ndarray) and not isinstance(std, Tensor):
+        m = np.broadcast_to(m, broadcast_shapes(m.shape, out._array.shape))
     if isinstance(m, np.ndarray) and isinstance(s, np.ndarray):
         broadcast_shapes(m.shape, s.shape)
     with lock:

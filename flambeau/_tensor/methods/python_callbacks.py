@@ -76,7 +76,7 @@ def _write(self: Tensor, function: Callable[..., Any], *operands: np.ndarray) ->
         for index in np.ndindex(*out.shape):
             out[index] = convert(function(*(x[index].item() for x in operands)))
     finally:
-        self.copy_(tensor(out))
+        self.data.copy_(tensor(out))  # the version stays, as in PyTorch
     return self
 
 

@@ -330,6 +330,7 @@ def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if out is not None:
         check_records_nothing("detach_copy", (input,), (out,))
+        check_overlap(out._array)
         return write_out(REGISTRY["slice_copy"], input.detach(), out)
     if special[0] and not isinstance(input._array, np.ndarray):
         return clone(input.detach())

@@ -158,8 +158,9 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     _notify_memory_change("set_")
     if self._requires_grad or (isinstance(source, Tensor) and source._requires_grad):
         _drop_history(self, source, tracked)
+    result = _show_memory(self, source, storage_offset, size, stride)
     self._bump_version()
-    return _show_memory(self, source, storage_offset, size, stride)
+    return result
 
 
 def _drop_history(self: Tensor, source: Any, tracked: bool) -> None:
