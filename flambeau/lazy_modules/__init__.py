@@ -118,7 +118,7 @@ OPERATORS: dict[str, str] = {
         aminmax argmax argmin
     """,
     "reduction.moments": "var std var_mean std_mean",
-    "reduction.norm": "linalg_vector_norm _norm_in_dims dist renorm",
+    "reduction.norm": "linalg_vector_norm _norm_in_dims _norm_whole dist renorm",
     "reduction.ordering": """
         _sort _sort_stable argsort msort topk kthvalue mode _median_all _nanmedian_all _median_dim _nanmedian_dim
         _median_of_rows _nanmedian_of_rows _unique_all _unique_dim _unique_consecutive _searchsorted _isin bincount

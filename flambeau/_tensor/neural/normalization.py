@@ -477,11 +477,10 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     tensor([[5.],
             [2.]])
     """
-    fn = layer.functions
     rank = v.dim()
     if dim == -1:
         check_norm_dtype(v)
-        return fn.norm(v, pow)
+        return apply(REGISTRY["_norm_whole"], [v], {"ord": pow})
     if dim == 0:
         rows = v.contiguous().view(v.size(0), -1)
         check_norm_dtype(v)

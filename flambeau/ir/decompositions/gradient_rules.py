@@ -23,8 +23,8 @@ ndarray = np.ndarray
 
 #: the operators, by registry key
 OPERATORS = ("smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-             "soft_margin_loss", "glu", "linalg_vector_norm", "_norm_in_dims", "dist", "renorm", "var", "std",
-             "var_mean", "std_mean", "logsumexp", "amax", "amin", "aminmax", "_max_all", "_min_all")
+             "soft_margin_loss", "glu", "linalg_vector_norm", "_norm_in_dims", "_norm_whole", "dist", "renorm",
+             "var", "std", "var_mean", "std_mean", "logsumexp", "amax", "amin", "aminmax", "_max_all", "_min_all")
 #: elements from which programs are faster than NumPy
 MIN_ELEMENTS = 4096
 

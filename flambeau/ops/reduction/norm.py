@@ -66,14 +66,21 @@ def norm_in_dims(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     return xp.linalg_vector_norm(input, ord, dim, keepdim, dtype)
 
 
+@op(name="norm", key="_norm_whole", node="NormBackward0", expose=(), holomorphic=False, batching_rule="reduce",
+    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, saved="p=ord result self")
+def norm_whole(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
+    """`linalg_vector_norm` over all dimensions, as PyTorch's C++ calls it."""
+    return xp.linalg_vector_norm(input, ord, dim, keepdim, dtype)
+
+
 linalg_vector_norm.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: norm_gradient(
     xp, g, input, out, ord, dim, keepdim))
 linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_tangent(
     xp, t_input, input, out, ord, dim, keepdim))
-norm_in_dims.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: norm_gradient(
-    xp, g, input, out, ord, dim, keepdim))
-norm_in_dims.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_tangent(
-    xp, t_input, input, out, ord, dim, keepdim))
+for _norm in (norm_in_dims, norm_whole):
+    _norm.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: norm_gradient(xp, g, input, out, ord, dim, keepdim))
+    _norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_tangent(
+        xp, t_input, input, out, ord, dim, keepdim))
 
 
 _DIST_ERROR = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")

@@ -111,7 +111,7 @@ def _norm_type(call: OpCall) -> Any:
     return float(2 if order is None else order)
 
 
-@rule("linalg_vector_norm", "_norm_in_dims", run=_of_empty_parts)
+@rule("linalg_vector_norm", "_norm_in_dims", "_norm_whole", run=_of_empty_parts)
 def norms(call: OpCall, size: int) -> list[Strategy]:
     """Norms of parts: a pending norm."""
     order = call.params.get("ord", 2)
