@@ -15,7 +15,7 @@ from ..engine.tensor_interface import layer
 _MODES = ("all", "any")
 
 
-class MultiHandle(RemovableHandle):
+class _MultiHandle(RemovableHandle):
     """Removes a hook from several tensors."""
 
     handles: tuple[RemovableHandle, ...]
@@ -91,7 +91,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         raise ValueError(f"Expects mode to be one of {_MODES} but got {mode}")
     if mode == "all":
         buffer = _GradientBuffer(tensors, fn)
-        return MultiHandle(tuple(x.register_hook(functools.partial(buffer.receive, position))
+        return _MultiHandle(tuple(x.register_hook(functools.partial(buffer.receive, position))
                                  for position, x in enumerate(tensors)))
     lock = threading.Lock()
     seen: set[int] = set()
@@ -106,7 +106,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
             seen.add(task)
         fn(grad)
 
-    return MultiHandle(tuple(x.register_hook(first) for x in tensors if x.requires_grad))
+    return _MultiHandle(tuple(x.register_hook(first) for x in tensors if x.requires_grad))
 
 
 __all__ = ["register_multi_grad_hook"]

@@ -84,6 +84,8 @@ def as_tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device:
     """
     if data is NOT_GIVEN:
         raise TypeError('as_tensor() missing 1 required positional arguments: "data"')
+    if dtype is not None and dtype.__class__ is not dtype_type:
+        dtype = dtypes.of_argument(dtype, "as_tensor")
     if device is not None or devices.ambient[0] is not None:
         device = devices.storage_device(device)
     if isinstance(data, Tensor):

@@ -297,6 +297,9 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randint_like")
     d = dtype or input.dtype
+    for name, bound in (("low", low), ("high", high)):
+        if isinstance(bound, Tensor) and bound._array.ndim:
+            raise RuntimeError(f"{name} must be a scalar tensor and on CPU")
     first, last = _integer(low), _integer(high)
     if special[0] and in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)

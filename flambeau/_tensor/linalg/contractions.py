@@ -186,6 +186,9 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
     if x.dtype is not y.dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead")
+    if isinstance(out, Tensor) and out.dtype is not x.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected out of dtype{x.dtype.scalar_name} but found "
+                           f"{out.dtype.scalar_name}")
     if x._array.ndim == 1 and y._array.ndim == 1:
         wrap_dim(dim, 1)
         if out is not None:

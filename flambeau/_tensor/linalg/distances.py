@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
+from ..argument_errors.guards import raise_refusal, refused
 from ..dispatch.apply import apply
 from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
@@ -45,7 +46,12 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.scalar_name}")
     if x1.dtype is not x2.dtype:
         raise RuntimeError(f"expected scalar type {x1.dtype.scalar_name} but found {x2.dtype.scalar_name}")
-    if p < 0:
+    try:
+        negative = p < 0
+    except TypeError:
+        raise_refusal(refused("cdist", (x1, x2, p, compute_mode)))
+        raise
+    if negative:
         raise RuntimeError("cdist only supports non-negative p values")
     many_rows = a[-2] > MATMUL_MIN_ROWS or b[-2] > MATMUL_MIN_ROWS
     use_matmul = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and many_rows)

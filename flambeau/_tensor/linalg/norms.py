@@ -252,8 +252,10 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
             if dim is None:
                 dim = tuple(range(input._array.ndim)) if p == "nuc" or p == "fro" else (-2, -1)
             return linalg_matrix_norm(input, p, dim, keepdim, dtype=dtype, out=out)
-    if p is None:
+    elif p is None:
         p = 2.0
+    elif isinstance(p, (tuple, list)):
+        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type_name(p)}")
     if dtype is not None or out is not None:
         if isinstance(input._array, SparseArray):
             return sparse_implementation("reductions", "norm")(input, p, dim, keepdim, dtype)

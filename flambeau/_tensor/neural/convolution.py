@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from math import prod
+from operator import index
 from typing import Any
 
 from ...dtypes import C_NAMES, float32
@@ -43,6 +44,14 @@ def _to_tuple(value: Any, rank: int, name: str) -> tuple[int, ...]:
         raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
                            f"convolution dimensions, but got {name}={list(result)}")
     return result
+
+
+def _as_int(value: Any) -> Any:
+    """An integer of another class, also an array of one, as an int; what is none as it is, for the error of a guard."""
+    try:
+        return value if value.__class__ is bool else index(value)
+    except TypeError:
+        return value
 
 
 def _check_complex(input: Tensor, weight: Tensor) -> None:
@@ -93,6 +102,8 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
+    if len(w) != len(x) and rank != 1:  # the options have a value for each dimension of the input
+        _raise_rank_error(x, w, params["stride"])
     for sizes, what, least in ((params["padding"], "negative padding", 0),
                                (params["output_padding"], "negative output_padding", 0),
                                (params["stride"], "non-positive stride", 1)):
@@ -200,24 +211,27 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
     return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out
 
 
-def _check_in_order(name: str, rank: int, input: Tensor, weight: Tensor, bias: Any, groups: Any, padding: Any) -> None:
+def _check_in_order(name: str, rank: int, input: Tensor, weight: Tensor, bias: Any, groups: Any, padding: Any,
+                    stride: Any) -> None:
     """What PyTorch looks at first, for a call that has failed.
 
     Raises:
-        RuntimeError: the bias has another dtype, or the input another number of dimensions; where the padding is
-            a word, also that there are no groups, or that the weight has another number of dimensions.
+        RuntimeError: the bias has another dtype, the input or the weight another number of dimensions, or there are
+            no groups.
     """
     if isinstance(bias, Tensor):
         _check_bias_type(input, bias)
     x, w = input._array.shape, weight._array.shape
     _check_ranks(name, rank, x, w)
-    if padding.__class__ is str:
-        if groups <= 0:
-            raise RuntimeError("non-positive groups is not supported")
-        if len(w) != rank + 2:
-            x = (1, *x) if len(x) == rank + 1 else x
-            raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
-                               f"{len(x)}-dimensional input of size {list(x)} instead")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if len(w) != rank + 2 and rank > 1 and padding.__class__ is not str:
+        steps = tuple(stride) if isinstance(stride, (tuple, list)) else (stride,)
+        _raise_rank_error(x, w, steps * rank if len(steps) == 1 else steps)
+    if padding.__class__ is str and len(w) != rank + 2:
+        x = (1, *x) if len(x) == rank + 1 else x
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+                           f"{len(x)}-dimensional input of size {list(x)} instead")
 
 
 def _pad_same(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
@@ -253,6 +267,8 @@ def _convolution_function(rank: int) -> Any:
              dilation: Any = 1, groups: int = 1) -> Tensor:
         try:
             stride, dilation = _to_tuple(stride, rank, "stride"), _to_tuple(dilation, rank, "dilation")
+            if groups.__class__ is not int:
+                groups = _as_int(groups)
             padded, amounts = input, padding
             if padding.__class__ is str:
                 padded, amounts = _pad_same(input, weight, padding, stride, dilation, rank)
@@ -261,7 +277,7 @@ def _convolution_function(rank: int) -> Any:
                 "transposed": False, "output_padding": zeros, "groups": groups})
         except RuntimeError:
             if isinstance(input, Tensor) and isinstance(weight, Tensor):
-                _check_in_order(name, rank, input, weight, bias, groups, padding)
+                _check_in_order(name, rank, input, weight, bias, groups, padding, stride)
             raise
 
     call.__name__ = call.__qualname__ = name
@@ -286,6 +302,8 @@ def _transposed_function(rank: int) -> Any:
 
     def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
              output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
+        if groups.__class__ is not int:
+            groups = _as_int(groups)
         try:
             params: dict[str, Any] = {
                 "stride": _to_tuple(stride, rank, "stride"), "padding": _to_tuple(padding, rank, "padding"),

@@ -275,7 +275,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         if special[0]:
             notify_created(mask._array)
     if enable_gqa:
-        repeats = query._array.shape[-3] // key._array.shape[-3]
+        repeats = query.size(-3) // key.size(-3)
         key, value = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)
     narrow = query.dtype if query._array.dtype in dtypes.NARROW else None
     if narrow is not None:

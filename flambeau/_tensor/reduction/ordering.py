@@ -191,6 +191,8 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
         values = wrap(np.asarray(input, edges.dtype if edges.dtype.kind in ("fi" if scalar.kind in "bi" else "f" if (
             scalar.kind == "f") else "") else scalar))
     shape = values._array.shape
+    if sorter is not None:
+        _check_sorter(name, sorter, edges)
     if values._array.ndim == 0 and edges.ndim != 1:
         raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we "
                            f"got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)")
@@ -200,8 +202,6 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
         raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
                            f"tensor and input value tensor must match, but we got boundaries tensor "
                            f"{list(edges.shape)} and input value tensor {list(shape)}")
-    if sorter is not None:
-        _check_sorter(name, sorter, edges)
     for kind, x in (("input value", values), ("boundary", sorted_sequence), ("sorter", sorter)):
         if x is not None and x._array.__class__ is np.ndarray and not x._array.flags.c_contiguous:
             warn_once(f"{name}: {kind} tensor is non-contiguous, this will lower the performance due to extra data "

@@ -34,6 +34,8 @@ def _scan(name: str, converts_before: bool) -> Any:
                 dim = one_dim(name, dim)
             except TypeError as error:
                 raise refused(name, (input, dim), (), {"dtype": dtype, "out": out}) or error from None
+        elif axis is not _MISSING:
+            raise TypeError(f"{name}() got an unexpected keyword argument 'axis'")
         if not isinstance(input, Tensor):
             raise_refusal(refused(name, (input, dim), (), {"dtype": dtype, "out": out}))
         if out is not None and not isinstance(out, Tensor):

@@ -37,6 +37,8 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         if dims or named.keys() != {"dims"} or not isinstance(named["dims"], (tuple, list)):
             raise refused("tile", (input, *dims), kwargs=named) or TypeError("tile() takes 'dims' only")
         dims = (named["dims"],)
+    elif not dims:
+        raise TypeError('tile() missing 1 required positional arguments: "dims"')
     if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")

@@ -307,13 +307,13 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = input._array.shape
     if isinstance(sizes, int):
         raise TypeError("unflatten(): argument 'sizes' (position 3) must be tuple of ints, not int")
-    if not isinstance(sizes, Tensor) and not sizes and shape:
-        raise RuntimeError("unflatten: sizes must be non-empty")
     try:
         axis = wrap_dim(dim, len(shape))
     except TypeError:
         raise_refusal(refused("unflatten", (input, dim, sizes)))
         raise
+    if not isinstance(sizes, Tensor) and not sizes and shape:
+        raise RuntimeError("unflatten: sizes must be non-empty")
     sizes = as_ints(sizes, "unflatten", "sizes")
     if not shape:
         raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {axis} but tensor has no "

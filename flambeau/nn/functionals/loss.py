@@ -299,6 +299,10 @@ def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_we
             common = broadcast_shapes(*((shape, factor.shape) if factor is weight else (factor.shape, shape)))
             if common != shape:  # PyTorch multiplies in place
                 raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
+        elif factor is not None and not isinstance(factor, Tensor):
+            name, position = ("weight", 3) if factor is weight else ("pos_weight", 4)
+            raise TypeError(f"binary_cross_entropy_with_logits(): argument '{name}' (position {position}) must be "
+                            f"Tensor, not {type_name(factor)}")
     loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
                                                reduction=reduction)
     if loss.dtype is target.dtype:

@@ -110,6 +110,8 @@ def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])
     """
+    if x is not None and "bool" in (x.dtype.name, y.dtype.name):
+        raise RuntimeError("cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported")
     if not len(y.shape):
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if x is None and y.dtype.name == "bool":
