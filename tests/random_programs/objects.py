@@ -14,7 +14,7 @@ import random
 import sys
 import time
 
-from . import module_topics, wide_topics  # noqa: F401  (they declare topics)
+from . import module_topics, training_topics, wide_topics  # noqa: F401  (they declare topics)
 from .comparison import Disagreement, compare
 from .differential import explained, libraries
 from .execution import run

@@ -16,9 +16,11 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("topic", ["_printed", "_copied"])
-def test_programs_about_objects(topic):
-    for seed in range(60):
+@pytest.mark.parametrize(("topic", "programs"), [
+    ("_printed", 60), ("_copied", 60), ("_fit", 20), ("_written", 40), ("_hooked", 30), ("_parametrized", 30),
+    ("_sampled", 30), ("_functional", 40), ("_shown", 60)])
+def test_programs_about_objects(topic, programs):
+    for seed in range(programs):
         program, found = objects.checked(seed, topic)
         assert found is None, "\n" + explained(seed, program, found)
 
