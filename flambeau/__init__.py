@@ -12,6 +12,7 @@ import gc as _gc
 import importlib
 import sys as _sys
 from math import e, inf, nan, pi
+from types import FunctionType as _FunctionType
 from typing import Any
 
 from . import module_finder as _module_finder
@@ -245,14 +246,27 @@ _NOT_AS_IN_FUNCTIONAL = ("binary_cross_entropy_with_logits", "cosine_embedding_l
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 #: functions of sparse tensors and others that are defined outside of `functions`
 _ELSEWHERE = (
-    "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args", "_validate_sparse_compressed_tensor_args",
-    "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
     "ccol_indices_copy", "channel_shuffle", "col_indices_copy", "crow_indices_copy", "dsmm", "hsmm", "hspmm",
     "indices_copy", "lobpcg", "native_channel_shuffle", "native_norm", "pixel_shuffle", "pixel_unshuffle",
     "resize_as_sparse_", "row_indices_copy", "saddmm", "smm", "sparse_bsc_tensor", "sparse_bsr_tensor",
     "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "sspaddmm", "sym_float",
     "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum", "values_copy")
 _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
+
+
+#: private functions that are Python's in PyTorch, too, or that no handler sees there
+_NOT_OF_ATEN = frozenset(("_assert", "_debug_has_internal_overlap", "_disable_dynamo",
+                          "_has_compatible_shallow_copy_type"))
+
+
+def _private_functions() -> dict[str, Any]:
+    """The private functions that are operators of ATen in PyTorch: handlers see them as they see public ones."""
+    foreach = importlib.import_module(f"{__package__}._tensor.foreach")
+    names = [*(name for name in _DEFINED_IN if name.startswith("_") and name not in _NOT_OF_ATEN
+               and not name.startswith("_check")),
+             *(name for name in vars(foreach) if name.startswith("_foreach_"))]
+    found = {name: getattr(_sys.modules[__name__], name) for name in names}
+    return {name: each for name, each in found.items() if isinstance(each, _FunctionType)}
 
 
 def _overridable() -> dict[str, Any]:
@@ -266,7 +280,7 @@ def _overridable() -> dict[str, Any]:
     recurrent = importlib.import_module(f"{__package__}.nn.recurrent")
     return found | {name: getattr(losses, name) for name in _NOT_AS_IN_FUNCTIONAL} | {
         name: getattr(recurrent, name) for name in _RECURRENT} | {
-        name: getattr(_sys.modules[__name__], name) for name in _ELSEWHERE} | {
+        name: getattr(_sys.modules[__name__], name) for name in _ELSEWHERE} | _private_functions() | {
         "conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 

@@ -78,6 +78,10 @@ PROGRAMS: dict[str, str] = {
                 torch.channel_shuffle(x, 1), torch.resize_as_sparse_(x, coo), torch.native_norm(x), torch.sym_int(x),
                 torch.sym_float(x), torch.sym_max(x, 1), torch.sym_min(1, x), torch.sym_not(x), torch.sym_sum([x, x]),
                 torch.sym_ite(x, 1, 2)]
+        out += [torch._softmax(x, 0, False), torch._log_softmax(x, 0, False), torch._weight_norm(x, x),
+                torch._unsafe_masked_index(x, x, [x], 0), torch._embedding_bag(x, x, x), torch._cast_Float(x),
+                torch._softmax_backward_data(x, x, 0, torch.float32), torch._assert_async(x), torch._to_cpu([x]),
+                torch._foreach_add([x], 1), torch._foreach_abs_([x]), torch._shape_as_tensor(x)]
         for function in (torch.sparse.sum, torch.sparse.mm, torch.sparse.softmax, torch.sparse.addmm):
             out.append(isinstance(function(*(x,) * (3 if function is torch.sparse.addmm else 2)), str))
     """,

@@ -104,6 +104,7 @@ def _unary(name: str, in_place: bool) -> Callable[..., Any]:
 
 def _named(function: Callable[..., Any], name: str, doc: str, example: str, more: str = "") -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__.partition(".")[0]
     function.__doc__ = (f"{doc}\n\n    >>> import flambeau as torch\n"
                         f"    >>> len(torch.{name}([{example}]{more}))\n    1\n    ")
     return function

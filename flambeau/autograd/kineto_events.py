@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.profiler_events import USER, Span, Timeline
+from ..engine.profiler_events import USER, Span, Timeline, active_timeline
 from ..engine.saved.saved_tensors import SavedTensor
 from .profiler_util import DeviceType
+
+
+class ActiveProfilerType(enum.Enum):
+    """What records a profile of a thread."""
+
+    NONE, LEGACY, KINETO, NVTX, ITT, PRIVATEUSE1 = range(6)
+
+
+def _profiler_type() -> ActiveProfilerType:
+    """What records a profile of this thread now.
+
+    >>> import flambeau as torch
+    >>> with torch.profiler.profile():
+    ...     torch._C._autograd._profiler_type().name
+    'KINETO'
+    """
+    return ActiveProfilerType.NONE if active_timeline() is None else ActiveProfilerType.KINETO
 
 
 class _KinetoEvent:
@@ -154,4 +172,4 @@ class _ProfilerResult:
                                   "`FunctionEvent.cpu_children`")
 
 
-__all__ = ["DeviceType", "SavedTensor", "_KinetoEvent", "_ProfilerResult"]
+__all__ = ["ActiveProfilerType", "DeviceType", "SavedTensor", "_KinetoEvent", "_ProfilerResult", "_profiler_type"]

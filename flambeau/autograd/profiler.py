@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported now, not during the first operator)
 from ..devices import current_cuda
 from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
+from ..modes import active_profilers
 from .composite_spans import CompositeSpans
 from .kineto_events import _ProfilerResult
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, write_trace
@@ -451,6 +452,13 @@ def load_nvprof(path: Any) -> EventList:
     >>> print(load_nvprof("trace.nvprof"))  # doctest: +SKIP
     """
     return EventList(parse_nvprof_trace(path))
+
+
+def __getattr__(name: str) -> bool:
+    """Whether a profile is being recorded, `_is_profiler_enabled`, which programs ask before they open a block."""
+    if name == "_is_profiler_enabled":
+        return active_profilers[0] > 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["EnforceUnique", "EventList", "FunctionEvent", "KinetoStepTracker", "MemRecordsAcc", "emit_itt", "emit_nvtx",

@@ -107,7 +107,7 @@ class Timeline:
         """
         span = Span(name, scope, self.thread)
         if self.shapes:
-            span.shapes = [list(x.shape) if hasattr(x, "_array") else [] for x in inputs] + [[]] * n_parameters
+            span.shapes = [*map(_recorded_shape, inputs), *[[]] * n_parameters]
         if self.stacks:
             span.stack = call_stack()
         self.spans.append(span)
@@ -190,15 +190,25 @@ def active_timeline() -> Timeline | None:
     return running[-1] if running else None
 
 
+def _recorded_shape(x: Any) -> list[int]:
+    """The shape of an input; [] of other values, and of nested tensors, which have none."""
+    if not hasattr(x, "_array"):
+        return []
+    try:
+        return list(x.shape)
+    except RuntimeError:
+        return []
+
+
 class record_span:
     """A block that opens a span in this thread's active timeline; `as` gives the span, or None without a timeline."""
 
-    def __init__(self, name: str, scope: int = FUNCTION) -> None:
-        self.name, self.scope = name, scope
+    def __init__(self, name: str, scope: int = FUNCTION, inputs: Sequence[Any] = ()) -> None:
+        self.name, self.scope, self.inputs = name, scope, inputs
 
     def __enter__(self) -> Span | None:
         timeline = self.timeline = active_timeline()
-        self.span = None if timeline is None else timeline.enter(self.name, self.scope)
+        self.span = None if timeline is None else timeline.enter(self.name, self.scope, inputs=self.inputs)
         return self.span
 
     def __exit__(self, *exception: object) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from ..autograd.kineto_events import ActiveProfilerType
+from ..engine.profiler_events import USER, record_span
 from ..profiler import ProfilerActivity
 
 
@@ -86,6 +89,41 @@ class _ExperimentalConfig:
         self.trace_only = trace_only
 
 
+class _RecordFunctionFast:
+    """A block of a profile, which can be entered again.
+
+    Args:
+        name: of the event.
+        input_values: values whose shapes are recorded.
+        keyword_values: others, which are not recorded.
+
+    >>> import flambeau as torch
+    >>> with torch.profiler.profile(record_shapes=True) as prof:
+    ...     with torch._C._profiler._RecordFunctionFast("block", [torch.ones(2, 3)]):
+    ...         pass
+    >>> [(event.name, event.input_shapes) for event in prof.events() if event.name == "block"]
+    [('block', [[2, 3]])]
+    """
+
+    def __init__(self, name: str, input_values: Sequence[Any] | None = None,
+                 keyword_values: dict[str, Any] | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError("The name passed to RecordFunctionFast must be a string")
+        if not isinstance(input_values, (list, tuple, type(None))):
+            raise TypeError("input_values must be a list or tuple")
+        if not isinstance(keyword_values, (dict, type(None))):
+            raise TypeError("keyword_values must be dict")
+        self.name, self.input_values, self.keyword_values = name, input_values or (), keyword_values or {}
+        self._spans: list[record_span] = []
+
+    def __enter__(self) -> None:
+        self._spans.append(record_span(self.name, USER, self.input_values))
+        self._spans[-1].__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self._spans.pop().__exit__(*exception)
+
+
 def gather_traceback(python: bool, script: bool, cpp: bool) -> CapturedTraceback:
     """The stack of the caller; frames of TorchScript and C++ there are none."""
     captured = CapturedTraceback.extract(skip=1)
@@ -100,4 +138,5 @@ def symbolize_tracebacks(tracebacks: list[CapturedTraceback]) -> list[list[dict[
              for frame in reversed(each.summary())] for each in tracebacks]
 
 
-__all__ = ["CapturedTraceback", "ProfilerActivity", "_ExperimentalConfig", "gather_traceback", "symbolize_tracebacks"]
+__all__ = ["ActiveProfilerType", "CapturedTraceback", "ProfilerActivity", "_ExperimentalConfig", "_RecordFunctionFast",
+           "gather_traceback", "symbolize_tracebacks"]

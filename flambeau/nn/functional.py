@@ -79,4 +79,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 __all__ = sorted(  # noqa: PLE0605
     name for name, value in globals().items() if callable(value) and not name.startswith("_")
     and name not in ("Any", "assert_int_or_pair", "register_namespace"))
-register_namespace("torch.nn.functional.", lambda: {name: globals()[name] for name in __all__})
+#: functions of which handlers see only the one that they call
+_CALLS_OF_OTHERS = ("upsample", "upsample_bilinear", "upsample_nearest")
+register_namespace("torch.nn.functional.", lambda: {
+    name: globals()[name] for name in __all__ if name not in _CALLS_OF_OTHERS})

@@ -437,3 +437,36 @@ def test_events_of_the_profiler_library():
     assert [child.name for child in outer.cpu_children] == ["aten::empty", "inner"]
     relu = outer.cpu_children[1].cpu_children[-1]
     assert (relu.name, [child.name for child in relu.cpu_children]) == ("aten::relu", ["aten::clamp_min"])
+
+
+def test_blocks_that_are_entered_again_have_the_shapes_of_their_values():
+    x = torch.ones(2, 3)
+    block = torch._C._profiler._RecordFunctionFast("block", [x, "text"], {"stream": 0})
+    with torch.profiler.profile(record_shapes=True) as prof:
+        for _ in range(2):
+            with block, block:  # an event that repeats the one around it is dropped
+                x.sin()
+    assert [e.input_shapes for e in prof.events() if e.name == "block"] == [[[2, 3], []]] * 2
+    with block:
+        pass
+    for arguments in ((1,), ("name", 1), ("name", [], [])):
+        with pytest.raises(TypeError):
+            torch._C._profiler._RecordFunctionFast(*arguments)
+
+
+def test_programs_ask_whether_a_profile_is_recorded():
+    kinds = torch._C._profiler.ActiveProfilerType
+    assert not torch.autograd.profiler._is_profiler_enabled
+    assert torch._C._autograd._profiler_type() is kinds.NONE
+    with torch.autograd.profiler.profile():
+        assert torch.autograd.profiler._is_profiler_enabled
+        assert torch._C._autograd._profiler_type() is kinds.KINETO
+    assert not torch.autograd.profiler._is_profiler_enabled
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_have_no_recorded_shape():
+    with torch.profiler.profile(record_shapes=True) as prof:
+        x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+        x + 1
+    assert [[], []] in [e.input_shapes[:2] for e in prof.events() if e.name == "aten::add"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import importlib
 import math
 import operator
 import re
@@ -259,3 +260,18 @@ def test_other_names_of_an_operator_are_functions_of_their_own():
     codes = [t.fx.symbolic_trace(lambda x: t.atan(t.arctan(t.absolute(x)))).code for t in (flambeau, pytorch)]  # noqa: B023
     assert codes[0] == codes[1]
     assert flambeau.arctan is not flambeau.atan
+
+
+@pytest.mark.parametrize("call", [
+    "F.upsample(x, 2)", "F.upsample_nearest(x, scale_factor=2)", "F.upsample_bilinear(x, 2)",
+    "torch._softmax_backward_data(x, x, 0, torch.float32)", "torch._softmax(x, 0, False)", "torch._weight_norm(x, x)",
+    "torch._foreach_add(x, 1)", "torch._cast_Float(x)", "torch._assert_async(x)"])
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_private_functions_and_those_that_call_others(call):
+    codes = []
+    for name in ("flambeau", "torch"):
+        torch = pytest.importorskip(name)
+        functional, fx = (importlib.import_module(f"{name}.{part}") for part in ("nn.functional", "fx"))
+        traced = fx.symbolic_trace(eval(f"lambda x: {call}", {"torch": torch, "F": functional}))
+        codes.append(traced.code.replace("flambeau", "torch"))
+    assert codes[0] == codes[1]

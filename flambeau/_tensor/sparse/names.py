@@ -79,6 +79,7 @@ def _validation(layout: Any) -> Any:
                  check_pinning: bool | None = None) -> None:
         check_compressed(layout, compressed_indices._array, plain_indices._array, values._array, tuple(size))
 
+    validate.__name__ = validate.__qualname__ = f"_validate_{layout.name}_tensor_args"
     validate.__doc__ = f"Check the invariants of the components of a {layout.name} tensor."
     return validate
 

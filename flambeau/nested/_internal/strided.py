@@ -18,7 +18,7 @@ from ..._tensor import functions as fn
 from ..._tensor.custom_functions.function import Function
 from ..._tensor.memory.pickling import _rebuild_nested_tensor
 from ..._tensor.meta import reserved
-from ..._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled
+from ..._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled, skip_once
 from ..._tensor.printing import tensor_str
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
@@ -156,6 +156,9 @@ class StridedNestedTensor(Tensor):
         implementation = FUNCTIONS.get(func)
         if implementation is not None:
             return implementation(*args, **(kwargs or {}))
+        if func.__name__[0] == "_" and func.__name__[1] != "_":  # made of public functions, which are asked again
+            with skip_once():
+                return func(*args, **(kwargs or {}))
         token = disabled.set(max(disabled.get(), SUBCLASSES_DISABLED))
         try:
             return func(*args, **(kwargs or {}))

@@ -197,6 +197,7 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
 
 
 _native_multi_head_attention = native_multi_head_attention
+_native_multi_head_attention.__name__ = "_native_multi_head_attention"  # which handlers see
 
 
 # ----- parts of the operators, under PyTorch's private names ------------------------------
