@@ -285,8 +285,15 @@ def _lengths(value: Any) -> Tensor:
         value = layer.functions.tensor(value, dtype=dtypes.int64)
     elif value._array.dtype.kind not in "iu":
         raise RuntimeError("input_lengths must be integral")
-    value = value.to(dtypes.int64, copy=True)  # it may be overwritten before backward
+    value = _copied(value)
     return value if value._array.ndim else value.unsqueeze(0)
+
+
+def _copied(x: Tensor) -> Tensor:
+    """A copy as int64: the tensor may be overwritten before backward."""
+    if not special[0] and x._array.__class__ is np.ndarray and x._array.dtype.kind in "iu":
+        return wrap(x._array.astype(np.int64))
+    return x.to(dtypes.int64, copy=True)
 
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
@@ -324,7 +331,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     fn = layer.functions
     x, single = log_probs, log_probs._array.ndim == 2
     inputs, sizes = _lengths(input_lengths), _lengths(target_lengths)
-    t = targets.to(dtypes.int64, copy=True)
+    t = _copied(targets)
     if single:
         x = fn.unsqueeze(x, 1)
         t = t if t._array.ndim == 2 else fn.unsqueeze(t, 0)

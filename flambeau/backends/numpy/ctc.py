@@ -137,9 +137,9 @@ def _ctc_loss_backward(g: Any, log_probs: Any, targets: Any, input_lengths: Any,
     beta = _backward(emission, skips, input_lengths, target_lengths, is_state)
     shares = np.exp(alpha + beta - 2 * emission - log_likelihood[:, None])
     shares[np.isneginf(alpha) | np.isneginf(beta)] = 0
-    weight = np.zeros((steps, n, classes), log_probs.dtype)
     columns = (labels + classes * np.arange(n)[:, None]).reshape(-1) + classes * n * np.arange(steps)[:, None]
-    np.add.at(weight.reshape(-1), columns.reshape(-1), shares.reshape(-1))
+    weight = np.bincount(columns.reshape(-1), shares.reshape(-1), steps * n * classes)  # in double precision
+    weight = weight.astype(log_probs.dtype, copy=False).reshape(steps, n, classes)
     probability = np.exp(log_probs)
     weight *= probability
     out = np.where((np.arange(steps)[:, None] < input_lengths)[..., None], probability - weight, 0)
