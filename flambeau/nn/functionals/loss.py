@@ -25,6 +25,9 @@ from ...shapes import broadcast_shapes
 from ...warning_location import stacklevel_beside_wrappers
 from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
 
+#: the most elements of `cross_entropy` from known calls: with more, its operators take longer than what records them
+_LOGITS = 1 << 20
+
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
     "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
@@ -187,7 +190,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
         return with_other_object(error, nll_loss, (input, target, weight), name="nll_loss_nd")
 
 
-@repeated
+@partial(repeated, most=_LOGITS)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
