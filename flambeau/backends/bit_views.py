@@ -258,7 +258,8 @@ def _computed(name: str) -> Any:
 
 
 for _name in dir(ndarray):
-    if _name not in KEPT and _name not in BitView.__dict__:
+    _is_private = _name.startswith("_") and not _name.startswith("__")  # NumPy 2.5's views set their dtype by one
+    if _name not in KEPT and _name not in BitView.__dict__ and not _is_private:
         setattr(BitView, _name, _computed(_name))
 
 

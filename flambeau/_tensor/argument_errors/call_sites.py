@@ -70,7 +70,7 @@ class CallSite:
         code = self.frame.f_code
         if code.co_flags & _VARIABLE:
             return None
-        values = self.frame.f_locals
+        values = dict(self.frame.f_locals)  # since Python 3.13 a proxy
         first = int(self.space == _METHOD)
         names = [name for name in code.co_varnames[first:code.co_argcount] if name not in self.by_name]
         count = self.by_position
