@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -121,9 +122,26 @@ def elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> 
     >>> elementwise_strides((2, 3), [x, y]), elementwise_strides((2, 3), [y, x])
     (None, (1, 2))
     """
-    ndim = len(shape)
-    if ndim < 2:
+    if len(shape) < 2:
         return None
+    key = (shape, *[(a.shape, a.strides, a.itemsize) for a in operands])
+    try:
+        return _strides_of_layouts[key]
+    except KeyError:
+        if len(_strides_of_layouts) >= _MAX_LAYOUTS:
+            _strides_of_layouts.clear()
+        strides = _strides_of_layouts[key] = _elementwise_strides(shape, operands)
+        return strides
+
+
+#: results of `elementwise_strides` by the shape and the operands' layouts: programs repeat them
+_strides_of_layouts: dict[tuple[Any, ...], tuple[int, ...] | None] = {}
+_MAX_LAYOUTS = 1024
+
+
+def _elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> tuple[int, ...] | None:
+    """`elementwise_strides` of at least two dimensions."""
+    ndim = len(shape)
     steps = []
     same = True
     for a in operands:
