@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -264,7 +264,8 @@ def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, num
             x = x.item()
         elif isinstance(x, (np.ndarray, np.generic)):
             if dtype.category == dtypes.INTEGER and not isinstance(x, float):
-                operator.index(x)  # numbers of NumPy are not truncated, but numpy.float64, which is Python's float
+                # numbers of NumPy are not truncated, but numpy.float64, which is Python's float
+                operator.index(cast(SupportsIndex, x))
             x = x.item()
         elif type(x) not in SCALAR_TYPES:
             if isinstance(x, (bool, int, float, complex)):
