@@ -84,7 +84,8 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
         a[...] = dtypes.cast((1 - momentum) * dtypes.widen(a) + momentum * value, a.dtype)
     else:
         kind = a.dtype.type
-        a[...] = kind(1 - momentum) * a + kind(momentum) * value
+        a *= kind(1 - momentum)
+        a += kind(momentum) * value
 
 
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -196,6 +197,35 @@ def _batch_norm_without_averages(input: Tensor, weight: Tensor | None, bias: Ten
     return _batch_norm(input, weight, bias, None, None, True, 0.0, eps)[0]
 
 
+def _is_known(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+              running_var: Tensor) -> bool:
+    """Whether a call in training is recorded, and one without the averages can be a known call."""
+    if special[0] or dispatch_in_use[0] or device_memory.count or not grad_mode.get() or input._array.ndim < 2 or not (
+            input._requires_grad or (weight is not None and weight._requires_grad) or (
+                bias is not None and bias._requires_grad)):
+        return False
+    a, channels = input._array, input._array.shape[1:2]
+    if a.__class__ is not np.ndarray:
+        return False
+    for average in (running_mean, running_var):
+        b = average._array
+        if b.__class__ is not np.ndarray or b.dtype is not a.dtype or b.shape != channels or average._requires_grad:
+            return False
+    return True
+
+
+def _batch_norm_with_averages(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+                              running_var: Tensor, momentum: float, eps: float) -> Tensor:
+    """Batch norm in training, and the averages updated by the statistics that its node has saved."""
+    out: Tensor = _batch_norm_without_averages(input, weight, bias, eps)
+    node: Any = out._node
+    mean, _, variance = node.consts[node.plan.saved_list]
+    count = prod(input._array.shape) // input._array.shape[1]
+    _update_running(running_mean, mean, momentum)
+    _update_running(running_var, variance, momentum, count / max(count - 1, 1) if count != 1 else np.nan)
+    return out
+
+
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:
     """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
@@ -218,6 +248,9 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
             return _batch_norm_without_averages(input, weight, bias, eps)
         if not input._array.size:
             return _batch_norm_of_nothing(input, weight, bias)
+        if training and running_mean is not None and running_var is not None and _is_known(
+                input, weight, bias, running_mean, running_var):
+            return _batch_norm_with_averages(input, weight, bias, running_mean, running_var, momentum, eps)
         return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
     except Exception:
         raise_refusal(explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training,
