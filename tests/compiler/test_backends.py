@@ -360,6 +360,68 @@ def test_the_first_call_returns_what_the_backend_computes():
     assert torch.equal(torch.compile(lambda x: torch.randn(2) + x, backend=doubling)(torch.zeros(2)), expected)
 
 
+def test_side_effects_of_custom_functions_and_operators_happen_once():
+    calls = []
+
+    class Counted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            calls.append(1)
+            return x * 2
+
+    @torch.library.custom_op("tests_of_backends::counted", mutates_args=())
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x.clone()
+
+    for function in (Counted.apply, counted, torch.ops.tests_of_backends.counted):
+        calls.clear()
+        compiled = torch.compile(lambda x, f=function: f(x) + 1, backend=testing.CompileCounter())
+        for i in range(5):
+            compiled(torch.ones(2))
+            assert len(calls) == i + 1
+
+
+def test_objects_that_custom_functions_take_are_those_of_the_call():
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, by):
+            ctx.by = by
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.by(), None
+
+    rates = [1.0, 1.0, 1.0, 4.0, 5.0]
+    compiled = torch.compile(lambda x, rate: Scaled.apply(x, lambda: rate[0]), backend=testing.CompileCounter())
+    x = torch.ones(2, requires_grad=True)
+    for rate in rates:
+        x.grad = None
+        compiled(x, [rate]).sum().backward()
+        assert x.grad.tolist() == [rate] * 2
+
+
+def test_types_and_generators_are_arguments_of_operators():
+    generator = torch.Generator()
+
+    def function(x):
+        return x.type(torch.DoubleTensor), torch.rand(2, generator=generator)
+
+    compiled = torch.compile(function, backend=testing.CompileCounter())
+    for _ in range(4):
+        state = generator.get_state()
+        expected = function(torch.ones(2))
+        generator.set_state(state)
+        for a, b in zip(compiled(torch.ones(2)), expected, strict=True):
+            assert a.dtype == b.dtype
+            assert torch.equal(a, b)
+    graphs = testing.EagerAndRecordGraphs()
+    compiled = torch.compile(lambda x: x.type(torch.DoubleTensor), backend=graphs, fullgraph=True)
+    assert compiled(torch.ones(2)).dtype == torch.float64
+    assert len(graphs.graphs) == 1
+
+
 class _TimesFive(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

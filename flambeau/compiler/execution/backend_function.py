@@ -224,7 +224,8 @@ class BackendFunction(CompiledFunction):
     def _replay_first(record: Any, recorded: _Recorded, graph: Any, examples: list[Any], result: Any) -> Any:
         """Let what the backend returned compute the results of the recorded call; None if that had other effects.
 
-        Nothing may be written that outlives the call, no random numbers drawn, and no result be known elsewhere.
+        Nothing may be written that outlives the call, no random numbers drawn, no custom operators and Functions run,
+        which may have side effects, and no result be known elsewhere.
         """
         if not record.is_pure or Tensor not in recorded.leaves:
             return None
@@ -406,7 +407,7 @@ def record_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
             tracer.graph_break(held)
         trace = _CallTrace(tracer, tensors, result)
     record.is_pure = not (trace.failure or trace.version_bumps or trace.written_leaves or trace.effects
-                          or trace.grad_updates or trace.ran_backward)
+                          or trace.grad_updates or trace.ran_backward or record.runs_user_code)
     frames = tracer.break_frames or tracer.frame_hook.effect_frames or tracer.frame_hook.external_frames
     tracer.release()
     hook.frame_numbers, record.codes = None, hook.frame_codes

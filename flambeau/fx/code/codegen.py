@@ -222,6 +222,8 @@ class _Writer:
             return f"{self.add_global(_get_qualified_name(type(arg)), type(arg))}{tuple(arg)!r}"
         if isinstance(arg, (OpOverload, torch._ops.HigherOrderOperator)):
             return self.add_global(_get_qualified_name(arg), arg)
+        if isinstance(arg, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)):
+            return self.add_global(re.sub(r"\W", "_", arg.__name__), arg)
         if isinstance(arg, enum.Enum):
             return f"{self.add_global(type(arg).__name__, type(arg))}.{arg.name}"
         if isinstance(arg, torch.Tensor):

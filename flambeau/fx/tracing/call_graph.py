@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import re
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import flambeau as torch
 
+from ...ops.function_operators import HigherOrderOperator
+from ...ops.overloads import OpOverload
 from ...trees import tree_flatten, tree_map
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -17,6 +21,12 @@ from ..node import Node
 
 class NotRecorded(RuntimeError):
     """A call does something that no graph of functions repeats."""
+
+
+#: arguments other than tensors that generated code contains
+_IN_CODE = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, enum.Enum, torch.dtype,
+            torch.device, torch.layout, torch.memory_format, OpOverload, HigherOrderOperator, type, types.FunctionType,
+            types.BuiltinFunctionType, types.MethodType)
 
 
 class Modes(NamedTuple):
@@ -168,7 +178,11 @@ class CallGraph:
     def _operand(self, x: Any) -> Any:
         if isinstance(x, Body):
             return self._attribute(x)
-        return self.node_of(x) if isinstance(x, torch.Tensor) else x
+        if isinstance(x, torch.Tensor):
+            return self.node_of(x)
+        if not isinstance(x, _IN_CODE):
+            raise NotRecorded(f"an argument of class {type(x).__name__}, which generated code cannot contain")
+        return x
 
     def node_of(self, tensor: Any) -> Node:
         """The node of a tensor; a placeholder for one that no operation has returned.

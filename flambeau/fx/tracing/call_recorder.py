@@ -10,7 +10,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import flambeau as torch
@@ -20,7 +20,9 @@ from ..._tensor.dispatch.handlers import handlers
 from ..._tensor.overriding import protocol
 from ..._tensor.overriding.function_modes import TorchFunctionMode
 from ...amp import state as autocast
+from ...compiler.guards.object_kinds import CONSTANT_TYPES
 from ...ops.function_operators import HigherOrderOperator
+from ...ops.overloads import OpOverload, OpOverloadPacket
 from ...trees import tree_flatten, tree_map
 from ..graph_module import GraphModule
 from .call_graph import Body, CallGraph, Modes, NotRecorded, RecordedOperation
@@ -30,6 +32,10 @@ from .call_segments import GraphBreak, is_in_loop, live_values, segments_of
 _OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "matmul":
               operator.matmul, "gt": operator.gt, "lt": operator.lt, "ge": operator.ge, "le": operator.le,
               "eq": operator.eq, "ne": operator.ne}
+
+
+_PACKAGE = __name__.partition(".")[0]
+_OWN_NAMESPACES = ("aten", "prims", _PACKAGE)
 
 
 class Segment(NamedTuple):
@@ -50,6 +56,13 @@ def _version(tensor: Any) -> int:
     """The number of writes to a tensor: `_version`, whose use in a program breaks the graph."""
     counter = tensor._counter
     return 0 if counter is None else counter[0]
+
+
+def _runs_user_code(func: Any) -> bool:
+    """Whether a function of tensors is a user's: a custom operator, or one with a `__torch_function__` protocol."""
+    if isinstance(func, (OpOverload, OpOverloadPacket)):
+        return str(func).partition(".")[0] not in _OWN_NAMESPACES
+    return isinstance(func, FunctionType) and func.__module__.partition(".")[0] != _PACKAGE
 
 
 def _attribute_of(found: Any) -> str:
@@ -99,6 +112,7 @@ class CallRecorder(TorchFunctionMode):
     Attributes:
         failure: why the call cannot be repeated, or None.
         operations: what was recorded.
+        runs_user_code: whether an operation is a custom operator or Function, which may have side effects.
         breaks: where the graph broke.
         codes: the codes of frames 1, 2, ...; set by the tracer.
         is_pure: whether the call writes to nothing that outlives it and draws no random numbers; set by the tracer.
@@ -120,6 +134,7 @@ class CallRecorder(TorchFunctionMode):
         self._start = self._end = _modes()
         self.is_pure, self.codes = False, list[CodeType]()
         self._num_excluded = 0
+        self.runs_user_code = False
         self.failure: str | None = None
         self.operations: list[RecordedOperation] = []
         self.breaks: list[GraphBreak] = []
@@ -176,6 +191,10 @@ class CallRecorder(TorchFunctionMode):
             self._kept.append((args, kwargs))
             return result
         del self.operations[num_operations:]
+        self.runs_user_code = True
+        for x in tree_flatten((args, kwargs))[0]:
+            if not isinstance(x, (torch.Tensor, *CONSTANT_TYPES, type, torch.dtype, torch.device)):
+                self.failure = f"an argument of a custom Function of class {type(x).__name__}, which may be another one"
         self._try_to_record(_apply_of(cls), args, kwargs, result, any(_version(x) != before for x, before in versions))
         return result
 
@@ -227,6 +246,7 @@ class CallRecorder(TorchFunctionMode):
     def _try_to_record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, writes: bool
                        ) -> None:
         if writes or any(isinstance(x, torch.Tensor) for x in tree_flatten(result)[0]):  # sizes and flags are constants
+            self.runs_user_code |= _runs_user_code(func)
             op, target, args, kwargs = self._described(func, *tree_map(lambda x: x, (args, kwargs)))  # lists may change
             self.operations.append(RecordedOperation(op, target, args, kwargs, result, _modes(), self._frames()))
 
