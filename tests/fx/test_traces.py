@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
+from flambeau._subclasses.fake_tensor import FakeTensorMode
 from flambeau.fx.experimental.proxy_tensor import make_fx
 from flambeau.testing._internal.logging_tensor import LoggingTensor
 from flambeau.testing._internal.two_tensor import TwoTensor
@@ -79,3 +80,42 @@ def test_overloads_that_change_shapes(overload):
     x = torch.zeros(1, 3)
     assert getattr(getattr(torch.ops.aten, name), kind)(x, *args) is x
     assert x.shape == ((3,) if name == "squeeze_" else (3, 1))
+
+
+OPERATORS = {
+    "native_layer_norm": lambda x: torch.native_layer_norm(x, [3], None, None, 1e-5),
+    "native_group_norm": lambda x: torch.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5),
+    "native_batch_norm": lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5),
+    "native_dropout": lambda x: torch.native_dropout(x, 0.5, True), "max_pool1d": lambda x: torch.max_pool1d(x, 2),
+    "indices of maxima": lambda x: torch.nn.functional.max_pool1d(x, 2, return_indices=True),
+    "cummax": lambda x: torch.cummax(x, 0), "kthvalue": lambda x: torch.kthvalue(x, 1),
+    "aminmax": lambda x: torch.aminmax(x), "var_mean": lambda x: torch.var_mean(x), "frexp": lambda x: torch.frexp(x),
+    "lu_factor": lambda x: torch.linalg.lu_factor(x[:, :3]), "geqrf": lambda x: torch.geqrf(x[0]),
+    "slogdet": lambda x: torch.linalg.slogdet(x[:, :3]), "lstsq": lambda x: torch.linalg.lstsq(x[0], x[1]).solution,
+    "instance_norm": lambda x: torch.nn.functional.instance_norm(x), "renorm": lambda x: torch.renorm(x, 2, 0, 0.1),
+    "nanmedian": lambda x: torch.nanmedian(x, 0), "matrix_rank": lambda x: torch.linalg.matrix_rank(x),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_results_of_operators_are_computed_anew(name):
+    """No result that an operator saved, such as a statistic or an index, is a constant of the graph."""
+    f = OPERATORS[name]
+    torch.manual_seed(0)
+    inputs = torch.randn(2, 2, 4, 3)
+    traced = make_fx(f)(inputs[0])
+    results = []
+    for function in (traced, f):
+        torch.manual_seed(1)
+        result = function(inputs[1])
+        results.append(result if isinstance(result, (tuple, list)) else [result])
+    for x, y in zip(*results, strict=True):
+        torch.testing.assert_close(x, y)
+
+
+def test_statistics_of_fake_tensors_have_their_shapes():
+    with FakeTensorMode():
+        x = torch.ones(2, 4, 3)
+        assert [y.shape for y in torch.native_layer_norm(x, [3], None, None, 1e-5)] == [(2, 4, 3), (2, 4, 1), (2, 4, 1)]
+        assert [y.shape for y in torch.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5)] == [
+            (2, 4, 3), (2, 2), (2, 2)]

@@ -679,3 +679,38 @@ def test_selected_elements_are_in_order(dim: int, layout: str) -> None:
         return torch.select_copy(make(torch, layout), dim, 2).values()
 
     assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+MIXED_PRODUCTS = {f"{x} * {y}": (x, y) for x, y in itertools.product(("strided", *LAYOUTS), repeat=2)}
+
+
+@pytest.mark.parametrize("name", MIXED_PRODUCTS)
+def test_elementwise_products_of_layouts(name: str) -> None:
+    def program(torch: Any) -> Any:
+        result = torch.mul(*(torch.full((4, 4), 2., dtype=torch.float64) if layout == "strided" else make(torch, layout)
+                             for layout in MIXED_PRODUCTS[name]))
+        return result.layout, result.to_dense()  # whether zeros of blocks are stored is not defined
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (3, 4)])
+def test_products_with_dense_tensors_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    def program(torch: Any) -> Any:
+        return torch.mul(make(torch, "sparse_csr"), torch.ones(shape, dtype=torch.float64))
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+DENSE_PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "mm": lambda torch, x: torch.sparse.mm(x, x), "addmm": lambda torch, x: torch.sparse.addmm(x, x, x, beta=2),
+    "gradient of mm": lambda torch, x: torch.autograd.grad(torch.sparse.mm(x, x * 2).sum(), x),
+    "gradient of addmm": lambda torch, x: torch.autograd.grad(torch.sparse.addmm(x, x, x, alpha=3).sum(), x)}
+
+
+@pytest.mark.parametrize("name", DENSE_PRODUCTS)
+def test_functions_of_sparse_products_take_dense_factors(name: str) -> None:
+    def program(torch: Any) -> Any:
+        return DENSE_PRODUCTS[name](torch, torch.tensor([[1., 2.], [3., 4.]], requires_grad=name.startswith("grad")))
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)

@@ -365,12 +365,25 @@ def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Te
     (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
     out, statistics = _layer_norm(input, normalized_shape, weight, bias, eps)
+    if len(statistics) == 4:
+        return out, statistics[2], statistics[3]
     shape = input._array.shape
     n = len(tuple(normalized_shape))
     size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
     kind = input._array.dtype
     mean, rstd = (_statistic(out, dtypes.cast(np.ascontiguousarray(a), kind), size) for a in statistics)
     return out, mean, rstd
+
+
+def statistics_of(out: Tensor, params: dict[str, Any]) -> list[Tensor]:
+    """The statistics that layer or group normalization saved, as results of the operator that returns them, too."""
+    shape = out._array.shape
+    if "group" in params:
+        size = shape[0], params["group"]
+    else:
+        n = len(params["normalized_shape"])
+        size = (*shape[:len(shape) - n], *(1 for _ in range(n)))
+    return [_statistic(out, dtypes.cast(np.ascontiguousarray(a), out._array.dtype), size) for a in params["saved"][:2]]
 
 
 def _statistic(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
@@ -489,6 +502,8 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
     out, statistics = _group_norm(input, group, weight, bias, eps)
+    if len(statistics) == 4:
+        return out, statistics[2], statistics[3]
     param_dtype = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
     mean, rstd = (_statistic(out, dtypes.cast(a, param_dtype), (N, group)) for a in statistics)
     return out, mean, rstd

@@ -96,6 +96,8 @@ def _ask_overload(op: Op, inputs: Sequence[Any], params: dict[str, Any], found: 
     if positions is not None and isinstance(result, (tuple, list)) and len(result) > max(positions):
         if "max_pool" in op.name:  # what the handler made of the indices, behind those that the rule reads
             params["saved"][1:] = result[1:]
+        elif op.name in ("_layer_norm", "_group_norm") and params["saved"]:  # what the handler made of the statistics
+            params["saved"][2:] = result[1:]
         result = [result[i] for i in positions]
         result = result[0] if op.n_outputs == 1 else result
     return result

@@ -203,6 +203,10 @@ def _all_outputs(op: Op, overload: OpOverload, result: Any, params: dict[str, An
         every[1] = indices_of_maxima(outs[0], params["saved"])
     elif op.name == "_batch_norm" and params["training"] and params.get("saved"):
         every[1:3] = [wrap(x) if type(x) is np.ndarray else None for x in params["saved"][:2]]
+    elif op.name in ("_layer_norm", "_group_norm") and params.get("saved"):
+        from ..neural.normalization import statistics_of
+
+        every[1:3] = statistics_of(outs[0], params)
     return tuple(layer.functions.empty(0) if out is None else out for out in every)
 
 

@@ -183,9 +183,11 @@ def _add_compressed(a: CompressedArray, b: CompressedArray, alpha: Any, to: np.d
 
 def mul(op: Any, x: Any, y: Any) -> Any:
     """The array of x * y, where at least one is sparse."""
+    exchanged = False
     if not is_sparse(x) or (not x._array.ndim and is_sparse(y) and (
             y._array.ndim or x._array.nnz < 2 <= y._array.nnz)):  # a number times what has more elements
         x, y = y, x
+        exchanged = True
     a: Any = x._array
     if not isinstance(y, Tensor) or not y._array.ndim:
         if is_sparse(y):
@@ -198,21 +200,24 @@ def mul(op: Any, x: Any, y: Any) -> Any:
     b: Any = y._array
     if isinstance(a, CooArray) and isinstance(b, CooArray):
         return _mul_coo(op, a, b, to)
-    if isinstance(a, SparseArray) and isinstance(b, SparseArray) and a.layout is not b.layout:
-        raise RuntimeError(f"mul(sparse, sparse): layouts {layout_name(a)} and {layout_name(b)} differ"
-                           if isinstance(a, CompressedArray) and isinstance(b, CompressedArray) else
-                           "mul(sparse_csr, dense): expected sparse and dense operands of matching layouts")
+    if isinstance(a, CooArray) and isinstance(b, CompressedArray):
+        raise RuntimeError("Expected result Tensor to be of format CSR")
     if isinstance(a, CompressedArray):
+        if exchanged and a.has_blocks:
+            raise RuntimeError("Expected result Tensor to be of format CSR")
         if a.has_blocks:
             raise RuntimeError("empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got "
                                f"{layout_name(a)}")
         if a.layout is not sparse_csr:
             raise RuntimeError("Expected result Tensor to be of format CSR")
-        if isinstance(b, CompressedArray):
+        if isinstance(b, SparseArray):
             product = _mul_coo(op, to_coo_array(a), to_coo_array(b), to)
             return to_compressed_array(product, a.layout, None)
-        if not (a.batch_dim or a.dense_dim) and np.broadcast_shapes(a.shape, b.shape) == a.shape:
-            picked = np.broadcast_to(b, a.shape)[tuple(_places(a))]
+        if b.shape != a.shape:
+            raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(b.shape)} but "
+                               f"mask has size {list(a.shape)}")
+        if not (a.batch_dim or a.dense_dim):
+            picked = b[tuple(_places(a))]
             return a.with_values(_multiply(op, a.values, picked, to))
         dense = make(a).to_dense()
         product = layer.functions.mul(dense, y.detach()).sparse_mask(make(a))

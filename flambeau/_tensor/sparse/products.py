@@ -108,6 +108,8 @@ def _product(x: Tensor, y: Tensor) -> Any:
     if isinstance(a, SparseArray) and isinstance(b, SparseArray):
         _check_types(x, y)
         return _sparse_product(a, b)
+    if not (isinstance(a, SparseArray) or isinstance(b, SparseArray)):
+        return _fn().mm(x.detach(), y.detach())._array
     for at, array in enumerate((a, b)):
         if isinstance(array, CompressedArray) and array.layout is (sparse_bsr if at else sparse_bsc):
             raise RuntimeError("addmm: computation on CPU is not implemented for Strided + "

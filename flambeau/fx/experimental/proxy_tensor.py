@@ -47,6 +47,7 @@ class PythonKeyTracer(Tracer):
         self.tensor_attrs = {}
         self.tensor_tracker: dict[int, tuple[Any, Proxy]] = {}
         self._by_array: dict[int, tuple[Any, Any]] = {}  # saved tensors come back as other objects of the same array
+        self._by_memory: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self.constants: dict[int, Any] = {}  # made of numbers by the function
 
     def for_subgraph(self, name: str, inputs: list[Any], lifted: list[Any]) -> _SubgraphTracer:
@@ -79,16 +80,14 @@ class PythonKeyTracer(Tracer):
             return found[1]
         array = getattr(value, "_array", None)
         entry = self._by_array.get(id(array))
-        return entry[1] if entry is not None and entry[0] is array else None
+        if entry is not None and entry[0] is array:
+            return entry[1]
+        return self._on_memory(array) if type(value) is torch.Tensor else None  # a statistic that an operator saved
 
-    def _on_memory(self, array: np.ndarray) -> Any:
+    def _on_memory(self, array: Any) -> Any:
         """The proxy of the tensor on the memory of an array that an operator saved, such as the indices of maxima."""
-        def elements(x: np.ndarray) -> tuple[Any, ...]:
-            return x.__array_interface__["data"][0], x.shape, x.strides, x.dtype
-
-        wanted = elements(array)
-        return next((proxy for each, proxy in reversed(self._by_array.values())
-                     if each.__class__ is np.ndarray and elements(each) == wanted), None)
+        entry = self._by_memory.get(_elements(array)) if array.__class__ is np.ndarray and array.size else None
+        return None if entry is None else entry[1]
 
     def track(self, value: Any, proxy: Any) -> None:
         """Remember the node that computes a value, and those of its items."""
@@ -96,6 +95,8 @@ class PythonKeyTracer(Tracer):
             self.tensor_tracker[id(value)] = (value, proxy)
             if type(value) is torch.Tensor or type(value) is Parameter:  # arrays of wrappers are placeholders
                 self._by_array[id(value._array)] = value._array, proxy
+                if value._array.__class__ is np.ndarray and value._array.size:
+                    self._by_memory[_elements(value._array)] = value._array, proxy
             proxy.node.meta.setdefault("val", _metadata(value))
         elif isinstance(value, (list, tuple)):
             proxy.node.meta.setdefault("val", tree_map(_metadata, value))
@@ -136,6 +137,11 @@ class _SubgraphTracer(PythonKeyTracer):
         if id(x) not in self.tensor_tracker or any(
                 _storage_address(x) == _storage_address(y) for y in (*self._inputs, *self.lifted)):
             raise RuntimeError(f"{self.name} might be modifying the input!")
+
+
+def _elements(array: np.ndarray) -> tuple[Any, ...]:
+    """Which elements of memory an array has, and in which order."""
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def _metadata(value: Any) -> Any:
