@@ -217,7 +217,11 @@ def _in_format_of_pieces(kernel: Any) -> Any:
 
 def joined(result: ndarray, arrays: Sequence[ndarray]) -> ndarray:
     """A concatenation in PyTorch's layout: channels-last if all pieces are, row-major otherwise."""
-    if result.ndim in (4, 5) and result.size and all(
-            is_channels_last(a.shape, a.strides) for a in arrays if a.ndim == result.ndim):
-        return to_channels_last(result)
+    ndim = result.ndim
+    if (ndim == 4 or ndim == 5) and result.size:
+        for a in arrays:
+            if a.ndim == ndim and not is_channels_last(a.shape, a.strides):
+                break
+        else:
+            return to_channels_last(result)
     return row_major(result)

@@ -119,9 +119,9 @@ def add_slices(index: ndarray, source: Any, axis: int, shape: Shape) -> ndarray 
 def add_rows(x: ndarray | None, index: ndarray, source: ndarray, shape: Shape) -> ndarray | None:
     """A copy of an array of a shape (None: zeros) with rows added at a vector of indices, one after the other."""
     dtype, count = source.dtype, index.size
-    if source.__class__ is not ndarray or index.__class__ is not ndarray or dtype.char not in "fd" or source.shape != (count, *shape[1:]) or not (
-            0 < source.size <= _MOST_MOVED and source.flags.c_contiguous and index.flags.c_contiguous) or (
-            prod(shape) > _MOST_ELEMENTS):
+    if source.__class__ is not ndarray or index.__class__ is not ndarray or dtype.char not in "fd" or (
+            source.shape != (count, *shape[1:]) or not 0 < source.size <= _MOST_MOVED or prod(shape) > _MOST_ELEMENTS
+            or not (source.flags.c_contiguous and index.flags.c_contiguous)):
         return None
     add = added_rows.function(dtype.char, count, shape[0], source.size // count, x is None)
     result = empty(shape, dtype)
