@@ -3,8 +3,8 @@
 Planning takes ten times as long as a kernel on some thousand elements. The layouts of a family differ in one extent: it
 is several extents of the arrays, and strides are multiples of it. After a few members their launches are planned for
 all extents of an interval at once (`runtime.symbolic_integers`), as a table of the values of each word. Another member
-copies its row. A family is used only where its words, or else the bits of its results, are those of plans for one
-layout.
+is recognised by its layouts alone, and its plan is a copy of one block with its row of the table. A family is used only
+where its words, or else the bits of its results, are those of plans for one layout.
 """
 
 from __future__ import annotations
