@@ -21,8 +21,6 @@ ndarray = np.ndarray
 _READABLE = readable()
 _pointer = ctypes.c_void_p.from_address
 _BYTE = np.dtype(np.uint8)
-#: whether NumPy can be told that a reshape must not copy
-_RESHAPES_WITHOUT_COPY = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 
 
 def _refuse(what: str) -> NoReturn:
@@ -96,17 +94,11 @@ class DeviceArray(ndarray):
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """A view with another shape; where there is none, an error: a copy would read the elements."""
         try:
-            if _RESHAPES_WITHOUT_COPY:
-                return ndarray.reshape(self, *shape, order=order, copy=False)
-            if order != "C":
-                _refuse("a reshape in another order")
-            result = self.view()
-            result.shape = shape[0] if len(shape) == 1 else shape
-        except (AttributeError, ValueError) as error:
-            if "copy" in str(error).lower() or "Incompatible" in str(error):
+            return ndarray.reshape(self, *shape, order=order, copy=False)
+        except ValueError as error:
+            if "copy" in str(error).lower():
                 _refuse("a reshape that copies")
             raise
-        return result
 
     def ravel(self, order: Any = "C") -> Any:
         """A view with one dimension."""

@@ -17,7 +17,7 @@ from ..compiled.thresholds import CONCATENATIONS, COPIES
 from .memory import convert_scalar, copy_as, moving_bits
 
 #: of NumPy's arrays
-_MOST_DIMS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
+_MOST_DIMS = 64
 _FULL, _REVERSED = slice(None), slice(None, None, -1)
 #: dtypes by the bytes of an element
 _OF_BYTES: dict[int, Any] = {
