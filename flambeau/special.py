@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from ._tensor import functions
+from ._tensor.overriding.first_calls import called_again
 
 #: name in `special` -> the function's name in `functions`, if that is not `special_<name>`
 _ALIASES = {"expit": "sigmoid", "gammaln": "lgamma", "multigammaln": "mvlgamma", "psi": "digamma",
@@ -34,6 +35,9 @@ def _named(function: Any, name: str) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception:
+            result = called_again(call, args, kwargs)
+            if result is not NotImplemented:
+                return result
             from ._tensor.argument_errors.messages import explained
 
             error = explained("torch", name, args, kwargs)

@@ -14,6 +14,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from ..overriding.entry_points import another_function
+from ..overriding.first_calls import called_again
 from ..tensor import Tensor
 from .seen_classes import SeenClasses
 
@@ -98,6 +99,7 @@ NOT_GIVEN: Any = _NotGiven()
 
 _IMPLEMENTATION, _NAMES, _UNFIT = "the function", "its names", "what is asked after an error"
 _SEEN, _ENTER = "the classes that fit", "where the function of known calls is"
+_AGAIN = "what asks the handlers of other objects"
 
 
 class _Entrance:
@@ -152,6 +154,10 @@ def _template(n_free: int, checks: bool, skips: bool, enters: bool) -> CodeType:
         "        try:",
         "            return implementation(*args, **kwargs) if kwargs else implementation(*args)",
         "        except Exception:",  # by arguments of wrong types a function may fail with any error
+        f"            again = {_AGAIN!r}",
+        "            result = again(None, args, kwargs)",
+        "            if result is not NotImplemented:",
+        "                return result",
         f"            unfit = {_UNFIT!r}",
         f"            error = unfit({_NAMES!r}, args, kwargs)",
         "            if error is None:",
@@ -238,7 +244,8 @@ def guard(function: FunctionType, space: str, name: str) -> None:
     free = implementation.__code__.co_freevars
     enters = "enter" in free
     code = _template(len(function.__code__.co_freevars), seen is not None, seen is not None and seen.skips, enters)
-    constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
+    constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call,
+                 _AGAIN: called_again}
     if enters:
         constants[_ENTER] = _Entrance((implementation.__closure__ or ())[free.index("enter")])
     if seen is not None:

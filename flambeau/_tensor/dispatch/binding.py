@@ -13,7 +13,8 @@ from ...ops.declare import Op
 from ..argument_errors.seen_classes import PLAIN, OperatorClasses
 from ..argument_errors.type_names import not_a_tensor, type_name
 from ..overriding.entry_points import note_foreign
-from ..overriding.protocol import OVERRIDES, kind_of
+from ..overriding.first_calls import public_function_of
+from ..overriding.protocol import ENABLED, OVERRIDES, disabled, kind_of
 from ..tensor import Tensor
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
@@ -230,7 +231,10 @@ class ForeignArgument(TypeError):
         """Call the public function, whose code now asks the handler."""
         x, inputs, params = self.args
         note_foreign(type(x))
-        return function(*inputs, **params, **({} if out is None else {"out": out}))
+        public = public_function_of(function)
+        if public is None or disabled.get() != ENABLED:  # what called it may be public, and ask then
+            raise self
+        return public(*inputs, **params, **({} if out is None else {"out": out}))
 
 
 __all__ = ["ForeignArgument", "bind", "is_number"]

@@ -20,6 +20,7 @@ from ...engine.grad_mode import grad_mode
 from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, inference, inference_used, special
 from ...shapes import Size
+from ..overriding.first_calls import called_again
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 from .repeated_layouts import F32, MOST, KnownCalls, Launches, ndarray, observing
@@ -56,121 +57,127 @@ def repeated(function: Callable[..., Any], records: bool = True, differentiable:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal enter
-        if enter is not None:
-            result = enter(args, kwargs)
-            if result is not None:
-                if result is not False:
-                    return result
-                if not records:
+        try:
+            if enter is not None:
+                result = enter(args, kwargs)
+                if result is not None:
+                    if result is not False:
+                        return result
+                    if not records:
+                        return function(*args, **kwargs)
+                elif not SMALL_KERNELS[0]:
                     return function(*args, **kwargs)
             elif not SMALL_KERNELS[0]:
+                if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
+                    enable_kernels()
+                return function(*args, **kwargs) if kwargs else function(*args)
+            elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
                 return function(*args, **kwargs)
-        elif not SMALL_KERNELS[0]:
-            if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
-                enable_kernels()
-            return function(*args, **kwargs) if kwargs else function(*args)
-        elif not records and args and args[0].__class__ in _TENSORS and args[0]._requires_grad and _grad_enabled():
-            return function(*args, **kwargs)
-        if launches.skips:
-            launches.skips -= 1
-            return function(*args, **kwargs)
-        if special[0] or active_transforms[0] or determinism[0] or (inference_used[0] and _inferring()):
-            return function(*args, **kwargs)
-        parts: list[Any] = []
-        tensors: list[Any] = []
-        arrays: list[Any] = []
-        bit, mask = 1, 0
-        for x in (*args, *kwargs.values()) if kwargs else args:
-            kind = x.__class__
-            if kind in _TENSORS:
-                a = x._array
-                if a.__class__ is not ndarray or a.size > most:
+            if launches.skips:
+                launches.skips -= 1
+                return function(*args, **kwargs)
+            if special[0] or active_transforms[0] or determinism[0] or (inference_used[0] and _inferring()):
+                return function(*args, **kwargs)
+            parts: list[Any] = []
+            tensors: list[Any] = []
+            arrays: list[Any] = []
+            bit, mask = 1, 0
+            for x in (*args, *kwargs.values()) if kwargs else args:
+                kind = x.__class__
+                if kind in _TENSORS:
+                    a = x._array
+                    if a.__class__ is not ndarray or a.size > most:
+                        return function(*args, **kwargs)
+                    tensors.append(x)
+                    arrays.append(a)
+                    number = a.dtype.num
+                    if number == _VOID and a.dtype is BFLOAT16:
+                        number = _BFLOAT16
+                    parts += (number, a.shape, a.strides)
+                    if x._requires_grad:
+                        mask |= bit
+                    bit += bit
+                elif kind is float:
+                    parts.append(x or repr(x))
+                elif kind in _PLAIN:
+                    parts += (kind, x)
+                    if kind is tuple:  # (1,), (1.0,) and (True,) are equal, and so are (0.0,) and (-0.0,)
+                        kinds = tuple(map(type, x))
+                        parts.append(kinds if _INTS.issuperset(kinds) else (kinds, repr(x)))
+                else:
                     return function(*args, **kwargs)
-                tensors.append(x)
-                arrays.append(a)
-                number = a.dtype.num
-                if number == _VOID and a.dtype is BFLOAT16:
-                    number = _BFLOAT16
-                parts += (number, a.shape, a.strides)
-                if x._requires_grad:
-                    mask |= bit
-                bit += bit
-            elif kind is float:
-                parts.append(x or repr(x))
-            elif kind in _PLAIN:
-                parts += (kind, x)
-                if kind is tuple:  # (1,), (1.0,) and (True,) are equal, and so are (0.0,) and (-0.0,)
-                    kinds = tuple(map(type, x))
-                    parts.append(kinds if _INTS.issuperset(kinds) else (kinds, repr(x)))
-            else:
+            if kwargs:
+                parts += kwargs
+            if bit > 2:
+                x = tensors[1]
+                if x is tensors[0] or (bit > 4 and (x is tensors[2] or tensors[0] is tensors[2] or (
+                        bit > 8 and len(set(map(id, tensors))) < len(tensors)))):
+                    ids = list(map(id, tensors))
+                    parts += map(ids.index, ids)
+            if mask:
+                if not differentiable or not _grad_enabled():
+                    mask = 0
+                elif not records or inference_used[0]:  # tensors of inference mode may not be saved
+                    return function(*args, **kwargs)
+            key = (mask, *parts)
+            try:
+                known = find(key)
+            except TypeError:  # a list in a tuple
                 return function(*args, **kwargs)
-        if kwargs:
-            parts += kwargs
-        if bit > 2:
-            x = tensors[1]
-            if x is tensors[0] or (bit > 4 and (x is tensors[2] or tensors[0] is tensors[2] or (
-                    bit > 8 and len(set(map(id, tensors))) < len(tensors)))):
-                ids = list(map(id, tensors))
-                parts += map(ids.index, ids)
-        if mask:
-            if not differentiable or not _grad_enabled():
-                mask = 0
-            elif not records or inference_used[0]:  # tensors of inference mode may not be saved
-                return function(*args, **kwargs)
-        key = (mask, *parts)
-        try:
-            known = find(key)
-        except TypeError:  # a list in a tuple
-            return function(*args, **kwargs)
-        if known:
-            if launches.misses:
-                launches.hit()
-            launch, several, recorded = known
-            if recorded is not None:
-                result = recorded(tensors, arrays)
-                return function(*args, **kwargs) if result is None else result
-            # NumPy's warnings are off where it computes
-            array = launch(*arrays) if hasattr(launch, "filling") else run_in_quiet(launch, arrays)
-            if array is None:  # an index is out of range
-                return function(*args, **kwargs)
-            known_calls.left -= 1
-            if known_calls.left <= 0:
-                known_calls.begin_attempt()
-                enter = known_calls.add(args, kwargs, launch, several)
-            if several is not None:
-                return several([wrap(each) for each in array])
-            result = new(Tensor)
-            result._array = array
-            result._requires_grad = False
-            result._output_nr = 0
-            result._node = result._grad = result._counter = result._base = result._accumulator = None
-            return result
-        if known is False or _VOID in parts:
-            launches.miss()
-            return function(*args, **kwargs)
-        if not launches.is_due(key):
-            result = function(*args, **kwargs)
-            recorded = launches.candidate(key)
-            if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors, arrays):
-                launches.refuse(key)
+            if known:
+                if launches.misses:
+                    launches.hit()
+                launch, several, recorded = known
+                if recorded is not None:
+                    result = recorded(tensors, arrays)
+                    return function(*args, **kwargs) if result is None else result
+                # NumPy's warnings are off where it computes
+                array = launch(*arrays) if hasattr(launch, "filling") else run_in_quiet(launch, arrays)
+                if array is None:  # an index is out of range
+                    return function(*args, **kwargs)
+                known_calls.left -= 1
+                if known_calls.left <= 0:
+                    known_calls.begin_attempt()
+                    enter = known_calls.add(args, kwargs, launch, several)
+                if several is not None:
+                    return several([wrap(each) for each in array])
+                result = new(Tensor)
+                result._array = array
+                result._requires_grad = False
+                result._output_nr = 0
+                result._node = result._grad = result._counter = result._base = result._accumulator = None
                 return result
-            launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, observed.pop(key, None))
-            if not mask:
-                known_calls.free_left -= 1
-                if known_calls.free_left <= 0:
-                    from .free.calls import observe_free
+            if known is False or _VOID in parts:
+                launches.miss()
+                return function(*args, **kwargs)
+            if not launches.is_due(key):
+                result = function(*args, **kwargs)
+                recorded = launches.candidate(key)
+                if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors, arrays):
+                    launches.refuse(key)
+                    return result
+                launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, observed.pop(key, None))
+                if not mask:
+                    known_calls.free_left -= 1
+                    if known_calls.free_left <= 0:
+                        from .free.calls import observe_free
 
-                    enter = observe_free(known_calls, function, args, kwargs, result) or enter
+                        enter = observe_free(known_calls, function, args, kwargs, result) or enter
+                return result
+            from .call_observation import observe
+
+            result, seen = observe(function, args, kwargs, tensors, observing)
+            if seen is not None:  # a fast path may have other last bits than the operators that were observed
+                result = function(*args, **kwargs)
+            observed.clear()
+            observed[key] = seen
+            launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, seen)
             return result
-        from .call_observation import observe
-
-        result, seen = observe(function, args, kwargs, tensors, observing)
-        if seen is not None:  # a fast path may have other last bits than the operators that were observed
-            result = function(*args, **kwargs)
-        observed.clear()
-        observed[key] = seen
-        launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, seen)
-        return result
+        except Exception:
+            result = called_again(call, args, kwargs)
+            if result is NotImplemented:
+                raise
+            return result
 
     return call
 

@@ -28,6 +28,7 @@ from ..dispatch.graph_recording import as_view, gradient_fix
 from ..dispatch.public_functions import public_function
 from ..fastpath.known_views import view_of
 from ..fastpath.levels import beside_levels
+from ..overriding.first_calls import called_again
 from ..tensor import INFERENCE, Tensor
 from .matmul import (
     F32,
@@ -116,6 +117,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     try:
         x, w = input._array, weight._array
     except AttributeError:
+        result = called_again(linear, (input, weight, bias), {})
+        if result is not NotImplemented:
+            return result  # type: ignore[no-any-return]
         raise_refusal(unfit(("linear",), (input, weight, bias), {}))
         raise
     if special[0] and (not isinstance(x, ndarray) or not isinstance(w, ndarray) or (

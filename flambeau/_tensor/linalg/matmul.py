@@ -31,6 +31,7 @@ from ..dispatch.out_tensors import write_out
 from ..dispatch.public_functions import public_function
 from ..fastpath.levels import beside_levels, beside_vmap
 from ..fastpath.repeated_calls import repeated
+from ..overriding.first_calls import called_again
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -275,7 +276,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         try:
             x, y = input._array, other._array
         except AttributeError:
-            pass
+            result = called_again(matmul, (input, other), {})
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]
         else:
             dt = x.dtype
             if (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -241,6 +241,11 @@ def named_entries() -> Iterator[tuple[str, Any, Any]]:
             yield prefix + name, function, public
 
 
+def entries() -> Collection[EntryPoint]:
+    """The public functions whose code has been replaced."""
+    return _entries.values()
+
+
 def install() -> None:
     """Replace the code of all public functions."""
     with _lock:
@@ -354,6 +359,6 @@ def forget_foreign(cls: type) -> None:
         end_use()
 
 
-__all__ = ["another_function", "begin_use", "below_overrides", "called_with_out", "end_use", "forget_foreign",
-           "forget_instance", "handler_arguments", "in_use", "innermost", "install", "named_entries", "note_foreign",
-           "note_instance", "register_namespace", "uninstall", "watch"]
+__all__ = ["another_function", "begin_use", "below_overrides", "called_with_out", "end_use", "entries",
+           "forget_foreign", "forget_instance", "handler_arguments", "in_use", "innermost", "install",
+           "named_entries", "note_foreign", "note_instance", "register_namespace", "uninstall", "watch"]

@@ -14,7 +14,8 @@ from typing import Any
 from ..argument_errors.type_names import not_a_tensor, type_name
 from ..tensor import Tensor
 from .entry_points import note_foreign
-from .protocol import OVERRIDES, kind_of
+from .first_calls import called_again
+from .protocol import overrides
 
 #: parameters that are tensors whatever their annotation says, because they may override the function, too
 _TENSORS = frozenset(("input", "self", "tensors", "matrices"))
@@ -32,7 +33,12 @@ def reports_other_objects(function: Any, name: str, of_method: bool = False) -> 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except AttributeError as error:
+        except (AttributeError, TypeError) as error:
+            result = called_again(call, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            if isinstance(error, TypeError):
+                raise
             return with_other_object(error, call, args, kwargs, name, of_method)
 
     return call
@@ -62,7 +68,7 @@ def with_other_object(error: AttributeError, function: Any, args: Sequence[Any],
         finally:
             del error  # whose traceback refers to this frame, and so to the arguments
     parameter, position, value = found
-    if kind_of(type(value)) == OVERRIDES and note_foreign(type(value)):
+    if overrides(value) and note_foreign(type(value)):
         return function(*args, **kwargs)
     parameter = "input" if parameter in ("self", "tensor") and not of_method else parameter
     if not parameter:

@@ -17,6 +17,7 @@ from ..argument_errors.messages import unfit
 from ..argument_errors.type_names import not_a_tensor
 from ..dispatch.public_functions import public_function
 from ..meta import is_meta, no_meta_kernel
+from ..overriding.first_calls import called_again
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read
 
@@ -62,7 +63,13 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True
     """
-    _check_tensors("equal", input, other)
+    try:
+        _check_tensors("equal", input, other)
+    except TypeError:
+        result = called_again(equal, (input, other), {})
+        if result is NotImplemented:
+            raise
+        return result  # type: ignore[no-any-return]
     if special[0]:
         _check_no_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
                           other)

@@ -21,6 +21,7 @@ from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.public_functions import public_function
 from ..fastpath.node_templates import NodeTemplate, Unlike
 from ..fastpath.repeated_layouts import KnownCalls
+from ..overriding.first_calls import called_again
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 
@@ -218,7 +219,13 @@ def _cat_like(name: str) -> Any:
             if error is not None:
                 raise error
         if out is None:
-            result = general(*args, **kwargs)
+            try:
+                result = general(*args, **kwargs)
+            except TypeError:
+                result = called_again(call, args, kwargs)
+                if result is NotImplemented:
+                    raise
+                return result
             if SMALL_KERNELS[0] and kernels is None and not special[0]:
                 known_calls.left -= 1
                 if known_calls.left <= 0:
