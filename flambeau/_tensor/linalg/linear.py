@@ -119,7 +119,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     except AttributeError:
         result = called_again(linear, (input, weight, bias), {})
         if result is not NotImplemented:
-            return result  # type: ignore[no-any-return]
+            return result
         raise_refusal(unfit(("linear",), (input, weight, bias), {}))
         raise
     if special[0] and (not isinstance(x, ndarray) or not isinstance(w, ndarray) or (

@@ -278,7 +278,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         except AttributeError:
             result = called_again(matmul, (input, other), {})
             if result is not NotImplemented:
-                return result  # type: ignore[no-any-return]
+                return result
         else:
             dt = x.dtype
             if (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2

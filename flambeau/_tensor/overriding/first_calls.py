@@ -69,7 +69,7 @@ def public_function_of(function: Callable[..., Any]) -> Callable[..., Any] | Non
         frame = frame.f_back
     if running is None and found:
         running = next((entry for entry in found if entry.function is function), found[0])
-    return None if running is None else running.function  # type: ignore[no-any-return]
+    return None if running is None else running.function
 
 
 def _entry_of(code: CodeType, function: Callable[..., Any] | None) -> EntryPoint | None:

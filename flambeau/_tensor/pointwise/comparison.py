@@ -69,7 +69,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
         result = called_again(equal, (input, other), {})
         if result is NotImplemented:
             raise
-        return result  # type: ignore[no-any-return]
+        return result
     if special[0]:
         _check_no_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
                           other)
