@@ -13,7 +13,7 @@ from .. import codegen
 from ..modes import active_tracer
 from ..trees import tree_map
 from .backend_registry import BUILT_IN, backend_named
-from .execution.compiled_function import CompiledFunction
+from .execution.compiled_function import CompiledFunction, runs_unchanged
 from .stance import compiled_functions
 
 _default_backend: list[Any] = ["inductor"]
@@ -134,11 +134,13 @@ active_export: ContextVar[bool] = ContextVar("active_export", default=False)
 def is_compiling() -> bool:
     """Return whether a compiled function is being traced, or a module exported, in this thread.
 
+    Functions of the backends "eager" and "aot_eager", which compile nothing, count as traced.
+
     >>> import flambeau as torch
     >>> torch.compiler.is_compiling()
     False
     """
-    return active_tracer.get() is not None or active_export.get()
+    return active_tracer.get() is not None or runs_unchanged.get() or active_export.get()
 
 
 def is_dynamo_compiling() -> bool:
@@ -148,7 +150,7 @@ def is_dynamo_compiling() -> bool:
     >>> torch.compiler.is_dynamo_compiling()
     False
     """
-    return active_tracer.get() is not None
+    return active_tracer.get() is not None or runs_unchanged.get()
 
 
 def is_exporting() -> bool:
@@ -190,7 +192,13 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
                 tracer.on_break((args, kwargs))
             with tracer.outside_of_graphs():
                 return function(*args, **kwargs)
-        return function(*args, **kwargs)
+        if not runs_unchanged.get():
+            return function(*args, **kwargs)
+        token = runs_unchanged.set(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            runs_unchanged.reset(token)
 
     vars(disabled).update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason,
                           _torchdynamo_disable_recursive=recursive, _torchdynamo_orig_callable=function)

@@ -590,3 +590,21 @@ def test_wrapped_functions_are_counted_as_in_pytorch():
     importlib.import_module("torch._dynamo.testing")
     assert _count_graphs(program(torch), torch.ones(2)) == _count_graphs(program(oracle), oracle.ones(2),
                                                                          library=oracle) == (1, 3)
+
+
+@needs_oracle
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_functions_of_backends_that_compile_nothing_are_compiling(backend):
+    def program(library):
+        @library.compiler.disable
+        def disabled():
+            return library.compiler.is_compiling()
+
+        def asks(x):
+            return x + 1 if library.compiler.is_compiling() and library.compiler.is_dynamo_compiling() else x
+
+        compiled = library.compile(asks, backend=backend)
+        found = [compiled(library.zeros(1)).item() for _ in range(3)]
+        return [*found, library.compiler.is_compiling(), library.compile(lambda: disabled(), backend=backend)()]
+
+    assert program(torch) == program(importlib.import_module("torch")) == [1.0, 1.0, 1.0, False, False]

@@ -47,6 +47,8 @@ MAX_UNSTABLE_SIGNATURES = 8
 MAX_TEMPLATES, CALLS_PER_TEMPLATE = 8, 8
 #: signatures with objects as arguments that wait for a program, from which on the attributes are inputs instead
 MAX_OBJECTS = 2
+#: whether a function of a backend that compiles nothing runs
+runs_unchanged: ContextVar[bool] = ContextVar("runs_unchanged", default=False)
 #: a list to which replayed calls are added, unless a call stub runs them
 recorded_calls: ContextVar[list[RecordedCall] | None] = ContextVar("recorded_calls", default=None)
 
@@ -84,6 +86,16 @@ class CompiledFunction(TracedCalls):
         return CompiledFunction(function, fullgraph=self.fullgraph, limit=self.limit, check=self.check,
                                 enabled=self.enabled, dynamic=self.dynamic)
 
+    def _run_unchanged(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call of a backend that compiles nothing; `compiler.is_compiling` holds, as where a graph is made."""
+        if not policy.is_default and policy.runs_eagerly:
+            return self.function(*args, **kwargs)
+        token = runs_unchanged.set(True)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            runs_unchanged.reset(token)
+
     def _on_device(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call with tensors in a device's memory; NotImplemented if it has none."""
         from ..on_devices.device_calls import DeviceCalls, device_of  # imported where a device is in use
@@ -106,9 +118,11 @@ class CompiledFunction(TracedCalls):
                 return result
         if self.enabled and device_memory.count and (result := self._on_device(args, kwargs)) is not NotImplemented:
             return result
-        if not self.enabled or (special[0] and (
+        if not self.enabled:
+            return self._run_unchanged(args, kwargs)
+        if special[0] and (
                 special[0] != active_profilers[0] + active_tracers[0] + active_autocasts[0]
-                or active_tracer.get() is not None)):
+                or active_tracer.get() is not None):
             return self.function(*args, **kwargs)
         if not policy.is_default and policy.runs_eagerly:
             return self.function(*args, **kwargs)
@@ -247,4 +261,5 @@ def _unpickle(function: Callable[..., Any], fullgraph: bool, limit: int | None, 
     return CompiledFunction(function, fullgraph=fullgraph, limit=limit, check=check, enabled=enabled, dynamic=dynamic)
 
 
-__all__ = ["MAX_PART_SIGNATURES", "MAX_UNSTABLE_SIGNATURES", "CompiledFunction", "RecordedCall", "recorded_calls"]
+__all__ = ["MAX_PART_SIGNATURES", "MAX_UNSTABLE_SIGNATURES", "CompiledFunction", "RecordedCall", "recorded_calls",
+           "runs_unchanged"]
