@@ -119,3 +119,34 @@ def test_statistics_of_fake_tensors_have_their_shapes():
         assert [y.shape for y in torch.native_layer_norm(x, [3], None, None, 1e-5)] == [(2, 4, 3), (2, 4, 1), (2, 4, 1)]
         assert [y.shape for y in torch.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5)] == [
             (2, 4, 3), (2, 2), (2, 2)]
+
+
+TRANSFORMS = {
+    "jacrev": (torch.func.jacrev(lambda x: x @ x), (3, 3)), "jacfwd": (torch.func.jacfwd(torch.sin), (5,)),
+    "hessian": (torch.func.hessian(lambda x: (x.sin() * x).sum()), (3,)),
+    "gradients of samples": (torch.func.vmap(torch.func.grad(lambda x: x.sin().sum())), (3, 2)),
+    "detach": (torch.func.vmap(lambda x: x.detach() * x), (3, 2)),
+    "tensors like a sample": (torch.func.vmap(lambda x: torch.zeros_like(x) + x.new_ones(2) * x), (3, 2)),
+    "written samples": (torch.func.vmap(lambda x: x.clone().fill_(1) * x), (3, 2)),
+    "vectorized jacobian": (lambda x: torch.autograd.functional.jacobian(torch.sin, x, vectorize=True), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_are_traced_through(name):
+    f, shape = TRANSFORMS[name]
+    torch.manual_seed(0)
+    traced, x = make_fx(f)(torch.randn(shape)), torch.randn(shape)
+    torch.testing.assert_close(traced(x), f(x))
+
+
+def test_operators_that_raise_are_no_nodes():
+    def f(x):
+        try:
+            return x.t().view(6) * 2
+        except RuntimeError:
+            return x * 3
+
+    traced = make_fx(f)(torch.ones(2, 3))
+    assert [str(node.target) for node in traced.graph.nodes if "view" in str(node.target)] == []
+    assert traced(torch.ones(2, 3)).tolist() == [[3] * 3] * 2

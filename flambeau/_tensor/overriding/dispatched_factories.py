@@ -14,6 +14,7 @@ from ...devices import device as device_of
 from ...engine.tensor_interface import layer
 from ...shapes import contiguous_strides
 from ..creation.legacy_constructor import shown_to_handlers
+from ..dispatch.batched_tensor import is_batched, make_batched
 from ..sparse.recording import record
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
@@ -48,11 +49,20 @@ def _options(kwargs: dict[str, Any], device: bool = True) -> dict[str, Any]:
     return {**options, "pin_memory": bool(kwargs.get("pin_memory"))}
 
 
-def _asking(positional: Callable[..., tuple[str, tuple[Any, ...]]], device: bool = True) -> Any:
-    """A factory whose overload and positional arguments a function of its arguments tells."""
+def _asking(positional: Callable[..., tuple[str, tuple[Any, ...]]], device: bool = True, likes: bool = False) -> Any:
+    """A factory whose overload and positional arguments a function of its arguments tells.
+
+    Args:
+        device: whether its tensors are on the CPU by default, not on the device of an argument.
+        likes: whether the result has the shape of the first argument.
+    """
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _has_handler(args) or kwargs.get("out") is not None:
             return implementation(*args, **kwargs)
+        if is_batched(*args[:1]):  # handlers see values of batched tensors
+            if not likes:
+                return implementation(*args, **kwargs)
+            return make_batched(run(implementation, (args[0]._value, *args[1:]), kwargs), args[0]._levels)
         kwargs = dict(kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         own = {name: kwargs.pop(name) for name in ("generator", "names") if name in kwargs}
@@ -84,7 +94,7 @@ def _sized(name: str) -> Any:
 
 def _like(name: str) -> Any:
     return _asking(lambda input, *args, fill_value=None: (
-        f"{name}.default", (input, *args) if fill_value is None else (input, fill_value)), device=False)
+        f"{name}.default", (input, *args) if fill_value is None else (input, fill_value)), device=False, likes=True)
 
 
 def _randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None) -> tuple[str, tuple[Any, ...]]:
@@ -211,7 +221,7 @@ def _element(convert: Callable[[Any], Any] | None) -> Any:
 def _detaching(shares_version: bool) -> Any:
     """`x.detach()`, whose writes are counted for `x`, too, and `x.data`: the operator `detach`."""
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not _has_handler(args):
+        if not _has_handler(args) or is_batched(args[0]):  # handlers see the value of a batched tensor
             return implementation(*args, **kwargs)
         x = args[0]
         made = ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})

@@ -192,7 +192,11 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         name = func.overloadpacket.__name__
         name = self.tracer.graph._target_to_str(name)
         proxy = self.tracer.create_proxy("call_function", func, args, kwargs, name=name)
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except Exception:  # the program may go on another way, as `reshape` does where there is no view
+            self.tracer.graph.erase_node(proxy.node)
+            raise
         self.tracer.track(result, proxy)
         return result
 
