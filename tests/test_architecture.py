@@ -50,7 +50,7 @@ LAYERS: list[list[str]] = [
      "compiler.functorch.aot_autograd", "compiler.functorch.compile_utils",
      "compiler.functorch.compilers", "compiler.functorch.make_functional",
      "compiler.functorch.partitioners", "compiler.inductor.runtime", "compiler.inductor.test_case",
-     "compiler.inductor.utils", "demo", "distributed.pipelining", "export",
+     "compiler.inductor.utils", "demo", "distributed._shard", "distributed.pipelining", "export",
      "functorch", "fx", "onnx", "testing._internal.logging_tensor", "testing._internal.two_tensor",
      "utils._debug_mode", "variable_functions", "__main__", "_numpy", "_prims", "_prims_common", "_refs"],
 ]

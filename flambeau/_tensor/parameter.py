@@ -84,8 +84,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                                    f"{type(detached).__name__} was found instead. To use the type as a Parameter, "
                                    "please correct the detach() semantics defined by its __torch_dispatch__() "
                                    "implementation.")
-            self = detached
+            self = detached.requires_grad_(requires_grad)  # a method, which handlers see
             self._is_param = True
+            return self
         if requires_grad:
             if data._array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._tensor import Tensor, no_grad
 from .._tensor import functions as fn
+from .._tensor.overriding.protocol import ask_handlers, overrides
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
@@ -73,6 +74,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> torch.nn.init.uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])
     """
+    if overrides(tensor):
+        named = {"tensor": tensor, "a": a, "b": b, "generator": generator}
+        return ask_handlers(uniform_, "uniform_", [tensor], (), named)
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -91,6 +95,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     >>> torch.nn.init.normal_(torch.empty(2))
     tensor([ 1.5410, -0.2934])
     """
+    if overrides(tensor):
+        named = {"tensor": tensor, "mean": mean, "std": std, "generator": generator}
+        return ask_handlers(normal_, "normal_", [tensor], (), named)
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -167,6 +174,9 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> torch.nn.init.constant_(torch.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
+    if overrides(tensor):
+        named = {"tensor": tensor, "val": val}
+        return ask_handlers(constant_, "constant_", [tensor], (), named)
     with no_grad():
         return tensor.fill_(val)
 
@@ -325,6 +335,9 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
     >>> torch.nn.init.kaiming_uniform_(torch.empty(1, 2))
     tensor([[-0.0130,  0.9291]])
     """
+    if overrides(tensor):
+        named = {"tensor": tensor, "a": a, "mode": mode, "nonlinearity": nonlinearity, "generator": generator}
+        return ask_handlers(kaiming_uniform_, "kaiming_uniform_", [tensor], (), named)
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor

@@ -282,7 +282,7 @@ def is_pointwise_use(use: Any, is_pointwise_fn: Callable[[Any], bool] = lambda _
         return False
     if target is operator.getitem or is_view(target):
         return all(is_pointwise_use(user, is_pointwise_fn) for user in use.users)
-    return torch.Tag.pointwise in target.tags or is_pointwise_fn(target)
+    return torch.Tag.pointwise in use.target.tags or is_pointwise_fn(target)
 
 
 def precompute_method(obj: Any, method: str) -> None:
