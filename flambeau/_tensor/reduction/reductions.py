@@ -51,25 +51,33 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
     reduce_dims = positional_parameters(op_part)
     signatures = ("(*, torch.dtype dtype = None)", "(int dim, bool keepdim = False, *, torch.dtype dtype = None)")
 
-    def call(input: Any, dim: Any = None, keepdim: bool = False, *more: Any, dtype: Any = None,
+    def call(input: Any, dim: Any = NOT_GIVEN, keepdim: bool = False, *more: Any, dtype: Any = None,
              out: Any = None, **numpy_names: Any) -> Any:
+        whole = False  # None is a list of dimensions, all of them
         try:
+            if dim is NOT_GIVEN:
+                if dtype is None and out is None and keepdim is False and not more and not numpy_names:
+                    return reduce_all(input)
+                whole, dim = True, None
             if numpy_names or more:
                 dim, keepdim = checked_names(name, numpy_names, more, dim, keepdim)
+                whole = whole and "axis" not in numpy_names
             if dim.__class__ is not int and dim is not None:
                 dim = dims(name, dim)
                 if not multiple_dims and dim.__class__ is tuple:
                     raise overload_error(name, dim, *signatures)
+            if dim is None and not multiple_dims and not whole:
+                raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not NoneType")
             if keepdim is not False and keepdim is not True:
                 checked_keepdim(name, keepdim)
             if dtype is None and out is None:
-                return reduce_all(input) if dim is None and not keepdim else reduce_dims(input, dim, keepdim, None)
+                return reduce_all(input) if whole and not keepdim else reduce_dims(input, dim, keepdim, None)
             if dtype is not None:
                 dtype = dtypes.of_argument(dtype, name)
                 if dtype.numpy.kind in "biu":
                     check_not_integer(name, input, dtype)
             if out is not None:
-                if dim is None and not keepdim and name in ("sum", "prod"):
+                if whole and not keepdim and name in ("sum", "prod"):
                     raise_refusal(refused(name, (input,), (("dim", dim, NOT_GIVEN), ("keepdim", keepdim, False)), {
                         "dtype": dtype, "out": out}))
                 check_records_nothing(name, (input,), (out,))
@@ -84,14 +92,15 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
             input, dtype = converted(input, dtype)
             if out is not None:
                 return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
-            if dim is None and not keepdim:
+            if whole and not keepdim:
                 if dtype is not None:
                     return reduce_all_as(input, dtype)
                 return past_conversion(reduce_all(input), given, input)
             return past_conversion(reduce_dims(input, dim, keepdim, dtype), given, input)
         except TypeError:
             raise_refusal(refused(
-                name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
+                name, (input,), (("dim", None if dim is NOT_GIVEN else dim, None), ("keepdim", keepdim, False),
+                                 *more_than(more)),
                 {"dtype": dtype, "out": out, **numpy_names}))
             raise
 
