@@ -33,6 +33,11 @@ def is_square(a: Any) -> bool:
     return is_plain(a) and bool(a.shape[-1] == a.shape[-2])
 
 
+def in_rows(a: Any) -> Any:
+    """A batch of matrices in row-major order: NumPy's results would have the order of the batch, PyTorch's have not."""
+    return a if a.ndim < 3 or a.flags.c_contiguous else np.ascontiguousarray(a)
+
+
 def _failed(result: Any) -> bool:
     total = _sum(result, None)
     return bool(total != total)
@@ -95,6 +100,7 @@ def cholesky(a: Any) -> Any:
 
 def eigh(a: Any, uplo: Any = "L") -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
+    a = in_rows(a)
     if is_square(a):
         values, vectors = (ufuncs.eigh_lo if uplo == "L" else ufuncs.eigh_up)(a, signature="d->dd")
         if not _failed(values):
@@ -104,6 +110,7 @@ def eigh(a: Any, uplo: Any = "L") -> Any:
 
 def eigvalsh(a: Any, uplo: Any = "L") -> Any:
     """Eigenvalues of symmetric matrices."""
+    a = in_rows(a)
     if is_square(a):
         values = (ufuncs.eigvalsh_lo if uplo == "L" else ufuncs.eigvalsh_up)(a, signature="d->d")
         if not _failed(values):
@@ -113,6 +120,7 @@ def eigvalsh(a: Any, uplo: Any = "L") -> Any:
 
 def svdvals(a: Any) -> Any:
     """Singular values."""
+    a = in_rows(a)
     if is_plain(a):
         values = ufuncs.svd(a, signature="d->d")
         if not _failed(values):
@@ -122,6 +130,7 @@ def svdvals(a: Any) -> Any:
 
 def svd(a: Any, full_matrices: bool) -> Any:
     """Singular value decompositions."""
+    a = in_rows(a)
     if is_plain(a):
         u, s, vh = (ufuncs.svd_f if full_matrices else ufuncs.svd_s)(a, signature="d->ddd")
         if not _failed(s):
@@ -131,6 +140,7 @@ def svd(a: Any, full_matrices: bool) -> Any:
 
 def det(a: Any) -> Any:
     """Determinants."""
+    a = in_rows(a)
     if is_square(a):
         return ufuncs.det(a, signature="d->d").astype(a.dtype, copy=False)
     return np.linalg.det(a)
@@ -150,5 +160,5 @@ def qr(a: Any, mode: Any) -> Any:
     return np.linalg.qr(a, mode)
 
 
-__all__ = ["LinAlgError", "cholesky", "det", "each_or_nan", "eigh", "eigvalsh", "inv", "is_plain", "is_square", "qr",
-           "solve", "svd", "svdvals", "ufuncs"]
+__all__ = ["LinAlgError", "cholesky", "det", "each_or_nan", "eigh", "eigvalsh", "in_rows", "inv", "is_plain",
+           "is_square", "qr", "solve", "svd", "svdvals", "ufuncs"]

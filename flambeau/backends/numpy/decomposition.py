@@ -122,6 +122,7 @@ def _substitute(a: Any, b: Any, upper: bool) -> Any:
 def _pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    a = lapack.in_rows(a)
     if hermitian:
         values, vectors = lapack.eigh(a)
         size = np.abs(values)
@@ -264,7 +265,7 @@ def _cofactors_backward(g: Any, a: Any, determinant: Any) -> Any:
 
 
 def _slogdet(a: Any) -> tuple[Any, Any]:
-    sign, logarithm = np.linalg.slogdet(a)
+    sign, logarithm = np.linalg.slogdet(lapack.in_rows(a))
     return np.asarray(sign, a.dtype), np.asarray(logarithm)
 
 
@@ -314,7 +315,7 @@ def _eigh(a: Any, uplo: str) -> tuple[Any, Any]:
 def _eig(a: Any) -> tuple[Any, Any]:
     if not np.isfinite(a).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    values, vectors = np.linalg.eig(a)
+    values, vectors = np.linalg.eig(lapack.in_rows(a))
     kind = np.result_type(a.dtype, np.complex64)
     return values.astype(kind, copy=False), _column_major(vectors.astype(kind, copy=False))
 
