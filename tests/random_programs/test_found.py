@@ -89,6 +89,24 @@ FOUND = {
         r = torch.func.jacrev(lambda x: torch.stack([x, x * x]))(torch.ones(2, 3, requires_grad=True)).grad_fn.name()
         r = torch.func.hessian(lambda x: x.sin().sum())(torch.ones(2, 3, requires_grad=True)).grad_fn.name()
     """,
+    "dimensions that are None, and dtypes and strides of results": """
+        x = torch.arange(6.).reshape(2, 3).requires_grad_(); p = torch.arange(16.).view(2, 2, 2, 2).transpose(0, 1)
+        r = torch.sum(x, None)
+        r = x.sum(dim=None)
+        r = x.sum(axis=None)
+        r = x.sum()
+        r = x.mean(None, dtype=torch.float64)
+        r = torch.mean(x, None, True)
+        r = torch.sum(x.detach(), None, out=torch.ones(()))
+        r = torch.nn.functional.rms_norm(x.detach(), (3,), torch.ones(3, dtype=torch.float64))
+        r = torch.nn.functional.rms_norm(x.detach().half(), (3,), torch.ones(3, dtype=torch.float64), 0.1)
+        r = torch.linalg.eigvalsh(p + p.mT)
+        r = torch.linalg.svdvals(p)
+        r = torch.linalg.slogdet(p)
+        r = torch.linalg.det(p)
+        r = torch.linalg.pinv(p)
+        r = torch.linalg.eigvals(p + p.mT).stride()
+    """,
     "options of optimizers that a step refuses, and objects that are copied": """
         import io, pickle; p, q = (torch.ones(2, requires_grad=True) for _ in "pq"); p.grad = torch.ones(2)
         r = torch.optim.Adam([p], capturable=True).step()

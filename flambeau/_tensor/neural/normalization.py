@@ -441,7 +441,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if weight is not None:
         out = out * weight
     out = out.contiguous()
-    return out.to(input.dtype) if narrow else out
+    return out if out.dtype is input.dtype else out.to(input.dtype)
 
 
 # ----- group_norm ------------------------------------------------------------------------
