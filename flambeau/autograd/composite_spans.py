@@ -73,6 +73,7 @@ class CompositeSpans:
         for module in self._modules():
             for name in NAMES:
                 function = getattr(module, name, None)  # imports the modules of functions that were not used before
+                function = self.originals.get(function, function)  # the package looks up what is bound already
                 if isinstance(function, FunctionType):
                     if function not in wrappers:
                         wrappers[function] = _wrap(function, name)

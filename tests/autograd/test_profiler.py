@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -470,3 +472,13 @@ def test_nested_tensors_have_no_recorded_shape():
         x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
         x + 1
     assert [[], []] in [e.input_shapes[:2] for e in prof.events() if e.name == "aten::add"]
+
+
+def test_functions_are_themselves_after_a_profile() -> None:
+    """Also those that the package looks up during the profile only."""
+    script = ("import flambeau as torch\n"
+              "with torch.profiler.profile() as prof: torch.rand(2)\n"
+              "import flambeau._tensor.functions as functions\n"
+              "assert torch.rand is functions.rand and torch.zeros is functions.zeros\n"
+              "print([e.name for e in prof.events()].count('aten::rand'))")
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "1\n"
