@@ -73,3 +73,21 @@ def test_errors_are_pytorchs(call):
 def test_samples_that_depend_on_each_other_are_refused():
     with pytest.raises(RuntimeError, match="batch_norm"):
         call_for_per_sample_grads(flambeau)(flambeau.nn.BatchNorm1d(2))
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_hidden_states_have_the_batch_in_dimension_1(kind, layers, batch_first):
+    torch = flambeau
+    layer = getattr(torch.nn, kind)(5, 3, layers, batch_first=batch_first)
+    x, state = torch.randn(2, 4, 5) if batch_first else torch.randn(4, 2, 5), torch.randn(layers, 2, 3)
+    arguments = x, (state, state.sin()) if kind == "LSTM" else state
+    out, final = call_for_per_sample_grads(torch)(layer, batch_size=2, batch_first=batch_first)(*arguments)
+    expected, last = layer(*arguments)
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(final, last)
+    out.sum().backward()
+    expected.sum().backward()
+    for parameter in layer.parameters():
+        torch.testing.assert_close(parameter.grad_sample.sum(0), parameter.grad)

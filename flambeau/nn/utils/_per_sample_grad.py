@@ -12,6 +12,7 @@ from ...func import functional_call, vmap
 from ...trees import tree_flatten, tree_unflatten
 from ..modules.batchnorm import _BatchNorm
 from ..modules.module import Module
+from ..modules.rnn import RNNBase
 
 __all__ = ["call_for_per_sample_grads"]
 
@@ -98,24 +99,29 @@ def call_for_per_sample_grads(module: Module, *, batch_size: int | None = None, 
         axis = 0 if batch_first else 1
         leaves, structure = tree_flatten((args, kwargs))
         tensors = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        for at in tensors:
-            if leaves[at].shape[axis] != size:
+        # hidden states have the batch in dimension 1 whatever the order of the sequences is
+        hidden = 1 if isinstance(module, RNNBase) else axis
+        axes = [axis, *[hidden] * (len(tensors) - 1)]
+        for at, dim in zip(tensors, axes, strict=True):
+            if leaves[at].shape[dim] != size:
                 raise RuntimeError("Expected ExpandedWeights to have batch size matching input but got input batch "
-                                   f"size of {leaves[at].shape[axis]} with ExpandedWeight of batch size {size}")
+                                   f"size of {leaves[at].shape[dim]} with ExpandedWeight of batch size {size}")
         scale = size if loss_reduction == "mean" else 1
         expanded = {name: _Expanded.apply(parameter, size, scale) for name, parameter in module.named_parameters()
                     if parameter.requires_grad}
 
         def of_sample(parameters: dict[str, Tensor], *samples: Tensor) -> Any:
             filled = list(leaves)
-            for at, sample in zip(tensors, samples, strict=True):
-                filled[at] = sample.unsqueeze(axis)
+            for at, sample, dim in zip(tensors, samples, axes, strict=True):
+                filled[at] = sample.unsqueeze(dim)
             new_args, new_kwargs = tree_unflatten(filled, structure)
             out = functional_call(module, parameters, new_args, new_kwargs)
             parts, out_structure = tree_flatten(out)
-            return tree_unflatten([part.squeeze(axis) for part in parts], out_structure)
+            dims = [axis, *[hidden] * (len(parts) - 1)]
+            return tree_unflatten([part.squeeze(dim) for part, dim in zip(parts, dims, strict=True)], out_structure)
 
-        mapped = vmap(of_sample, in_dims=(0, *[axis] * len(tensors)), out_dims=axis, randomness="different")
+        mapped = vmap(of_sample, in_dims=(0, *axes), randomness="different",
+                      out_dims=(axis, hidden) if isinstance(module, RNNBase) else axis)
         return mapped(expanded, *[leaves[at] for at in tensors])
 
     return wrapper
