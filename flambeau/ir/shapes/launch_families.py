@@ -15,6 +15,7 @@ from typing import Any
 
 from ...backends.compiled.plan_families import COUNTED, FAMILIES, LEAST, MEMBERS, MOST, PlanFamily, candidates
 from ...runtime.launch import Launch, resolve
+from ...runtime.symbolic_integers import is_symbolic
 
 #: creates the launches of each kernel for extents
 Maker = Callable[[Sequence[Any]], Sequence[Sequence[Launch]]]
@@ -38,7 +39,9 @@ class LaunchFamilies:
         self._lock = threading.Lock()
 
     def launches(self, extents: Sequence[int]) -> Sequence[Sequence[Launch]]:
-        """The launches of each kernel."""
+        """The launches of each kernel; symbolic extents are the caller's."""
+        if any(map(is_symbolic, extents)):
+            return self._make(extents)
         due = None
         for at, n in enumerate(extents):
             if not LEAST <= n <= MOST:
