@@ -168,6 +168,8 @@ def _scaled_sum(input: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
         return (total.to_dense() if is_sparse(total) else total)._array
     if is_compressed(input) and is_compressed(total) and input.layout is sparse_csc:
         total = total.to_sparse_csc()
+    if beta == 0 and is_compressed(input) and is_compressed(total):  # NaN in the input is not multiplied by 0
+        return total._array
     scaled = input.detach() if beta == 1 else fn.mul(input.detach(), beta)
     if is_sparse(scaled) and not is_sparse(total):
         return fn.add(total, scaled)._array
