@@ -342,4 +342,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_DEFINED_IN, *_INPLACE_IN_TORCH, *filter(_is_public, dir(functions))})
+    own = f"{__package__}."  # modules of the implementation are attributes once they are imported: which ones is chance
+    present = {name for name, value in globals().items() if not getattr(value, "__spec__", None) or (
+        not value.__name__.startswith(own) or name in _LAZY)}
+    return sorted({*present, *_LAZY, *_DEFINED_IN, *_INPLACE_IN_TORCH, *filter(_is_public, dir(functions))})
