@@ -141,7 +141,7 @@ class PinnedMemory:
 class SharedStorage(PinnedMemory):
     """The methods of a storage of bytes for shared memory and for its size."""
 
-    _memory: np.ndarray
+    _memory: Any  # an array; of a device's storage with `memory`
     _mapping: Any
 
     def is_shared(self) -> bool:

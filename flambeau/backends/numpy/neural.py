@@ -95,7 +95,8 @@ def _im2col(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) 
     padded = x
     if any(padding):
         padded = np.zeros((n, c, *[size + 2 * p for size, p in zip(x.shape[2:], padding, strict=True)]), x.dtype)
-        padded[(..., *[slice(p, p + size) for size, p in zip(x.shape[2:], padding, strict=True)])] = x
+        inside = [slice(p, p + size) for size, p in zip(x.shape[2:], padding, strict=True)]
+        padded[(slice(None), slice(None), *inside)] = x
     batch, channel, *steps = padded.strides
     windows = np.lib.stride_tricks.as_strided(
         padded, (n, c, *kernel_size, *positions),
