@@ -15,6 +15,9 @@ from .view_ops import ViewOps
 class NeuralOps(Reductions, ViewOps):
     """Primitives of neural networks, except pooling and losses."""
 
+    #: whether kernels after sums subtract the mean once more instead of reading the differences
+    centers_again = True
+
     def mm(self, x: Value, y: Value) -> Value:
         g = self.graph
         if x.ndim == 1:
@@ -126,6 +129,8 @@ class NeuralOps(Reductions, ViewOps):
 
     def _centered_again(self, x: Value, mean: Value, across: tuple[int, ...]) -> Value:
         """x - mean, to the bit, as another value: kernels after the sums read x again, and no difference is stored."""
+        if not self.centers_again:
+            return x - self.reshape(mean, across)
         again = x + self.reshape(-mean, across)
         self.graph.late.add(again)
         return again
