@@ -259,13 +259,18 @@ _NOT_OF_ATEN = frozenset(("_assert", "_debug_has_internal_overlap", "_disable_dy
                           "_has_compatible_shallow_copy_type"))
 
 
+def _own(name: str) -> Any:
+    """An attribute of this package, whatever its name in `sys.modules` is at the moment (`flambeau.alias`)."""
+    return globals()[name] if name in globals() else __getattr__(name)
+
+
 def _private_functions() -> dict[str, Any]:
     """The private functions that are operators of ATen in PyTorch: handlers see them as they see public ones."""
     foreach = importlib.import_module(f"{__package__}._tensor.foreach")
     names = [*(name for name in _DEFINED_IN if name.startswith("_") and name not in _NOT_OF_ATEN
                and not name.startswith("_check")),
              *(name for name in vars(foreach) if name.startswith("_foreach_"))]
-    found = {name: getattr(_sys.modules[__name__], name) for name in names}
+    found = {name: _own(name) for name in names}
     return {name: each for name, each in found.items() if isinstance(each, _FunctionType)}
 
 
@@ -280,7 +285,7 @@ def _overridable() -> dict[str, Any]:
     recurrent = importlib.import_module(f"{__package__}.nn.recurrent")
     return found | {name: getattr(losses, name) for name in _NOT_AS_IN_FUNCTIONAL} | {
         name: getattr(recurrent, name) for name in _RECURRENT} | {
-        name: getattr(_sys.modules[__name__], name) for name in _ELSEWHERE} | _private_functions() | {
+        name: _own(name) for name in _ELSEWHERE} | _private_functions() | {
         "conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 
@@ -296,7 +301,10 @@ def _composite_operators() -> dict[str, Any]:
 
 def _public_function(name: str) -> Any:
     """A function of this package; None for another object."""
-    found = getattr(_sys.modules[__name__], name, None)
+    try:
+        found = _own(name)
+    except AttributeError:
+        return None
     return found if isinstance(found, type(_public_function)) else None
 
 
@@ -343,6 +351,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     own = f"{__package__}."  # modules of the implementation are attributes once they are imported: which ones is chance
-    present = {name for name, value in globals().items() if not getattr(value, "__spec__", None) or (
-        not value.__name__.startswith(own) or name in _LAZY)}
+    present = {name for name, value in globals().items() if name in _LAZY or not (
+        isinstance(value, type(_sys)) and value.__name__.startswith(own))}
     return sorted({*present, *_LAZY, *_DEFINED_IN, *_INPLACE_IN_TORCH, *filter(_is_public, dir(functions))})

@@ -53,7 +53,7 @@ RECORDS.update({
     "unsafe_split": (lambda a: torch.unsafe_split(a, 3), (x(7, 2),)),
     "bilinear": (F.bilinear, (x(5, 4), x(5, 3), x(2, 4, 3), x(2))),
     "affine_grid_generator": (lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False), (x(2, 2, 3),)),
-    "_weight_norm_interface": (lambda v, g: torch._weight_norm(v, g, 0), (x(), p(3, 1))),
+    "_weight_norm": (lambda v, g: torch._weight_norm(v, g, 0), (x(), p(3, 1))),
     "im2col": (lambda a: F.unfold(a, (3, 2), padding=(1, 2), stride=(2, 1), dilation=(1, 2)), (x(2, 3, 8, 7),)),
     "__and__": (lambda a, b: a & b, (x() > 0, x(4) > 0)),
     "__or__": (lambda a, b: a | b, (i(1, 2), i(4, 2))),
