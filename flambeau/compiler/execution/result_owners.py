@@ -30,8 +30,9 @@ def are_known_elsewhere(tensors: Sequence[Any], containers: Iterable[Any]) -> bo
     >>> are_known_elsewhere([x], [globals()])
     True
     """
-    known = {id(tensors), *map(id, tensors), *map(id, containers)}
-    for each in gc.get_referrers(*tensors):
+    passed = tuple(tensors)  # since Python 3.13 the collector lists the tuple of its arguments, too
+    known = {id(tensors), id(passed), *map(id, tensors), *map(id, containers)}
+    for each in gc.get_referrers(*passed):
         if id(each) in known or isinstance(each, types.FrameType):
             continue
         if module_of(type(each)).partition(".")[0] != _PACKAGE or isinstance(each, Module):
