@@ -108,12 +108,12 @@ class no_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        mode = requested_grad_mode if inference.get() else grad_mode  # `set_grad`, written out: steps of optimizers
+        mode = requested_grad_mode if inference_used[0] and inference.get() else grad_mode
         self.prev = mode.get()
         mode.set(False)
 
     def __exit__(self, *exception: object) -> None:
-        (requested_grad_mode if inference.get() else grad_mode).set(self.prev)
+        (requested_grad_mode if inference_used[0] and inference.get() else grad_mode).set(self.prev)
 
 
 class enable_grad(_NoArgumentMode):
@@ -129,12 +129,12 @@ class enable_grad(_NoArgumentMode):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        mode = requested_grad_mode if inference.get() else grad_mode  # `set_grad`, written out: steps of optimizers
+        mode = requested_grad_mode if inference_used[0] and inference.get() else grad_mode
         self.prev = mode.get()
         mode.set(True)
 
     def __exit__(self, *exception: object) -> None:
-        (requested_grad_mode if inference.get() else grad_mode).set(self.prev)
+        (requested_grad_mode if inference_used[0] and inference.get() else grad_mode).set(self.prev)
 
 
 class set_grad_enabled(_Mode):

@@ -101,9 +101,12 @@ def zero_(input: Tensor) -> Tensor:
     except SparseAccess:
         return apply_inplace(REGISTRY["_zero"], [input], {})
     if not (input._requires_grad or input._base is not None or special[0] or input._inference) and owns:
-        kernels = copy_kernels() if a.size > COPIES[0] else None  # nothing to record: the case of `zero_grad`
-        if kernels is None or not kernels.copy(a, np.asarray(_zeros[a.dtype])):
-            a.fill(_zeros[a.dtype])
+        if not a.ndim:
+            a[()] = _zeros[a.dtype]
+        else:
+            kernels = copy_kernels() if a.size > COPIES[0] else None  # nothing to record: the case of `zero_grad`
+            if kernels is None or not kernels.copy(a, np.asarray(_zeros[a.dtype])):
+                a.fill(_zeros[a.dtype])
         counter = input._counter
         if counter is None:
             input._counter = [1]

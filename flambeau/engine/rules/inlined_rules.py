@@ -124,6 +124,8 @@ def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
     if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 1:
         rule, at = functions[0], rules[0][0]
         if arguments[0] == ("g",):
+            if at == 0 and _matches(rule, _identity_pattern):
+                return pass_to_first
             return (lambda node, g: (rule(g), None)) if at == 0 else (lambda node, g: (None, rule(g)))
         if len(saved) == 1 and arguments[0] == ("g", *saved):
             return _one_of_two(rule, at)
@@ -138,6 +140,11 @@ def pass_on(node: Any, g: Any) -> Any:
 def cast_rule(node: Any, g: Any) -> Any:
     """The rule of a real copy in another dtype: the cotangent in the input's dtype."""
     return (cast(g, node.fix[1][0]),) if g.__class__ is ndarray else node.vjp(g, False)
+
+
+def pass_to_first(node: Any, g: Any) -> Any:
+    """The rule of a sum or difference whose other operand needs no gradient."""
+    return g, None
 
 
 def pass_to_both(node: Any, g: Any) -> Any:
