@@ -3,9 +3,9 @@
 NumPy allocates arrays through a handler that can be set per context (NEP 49). This handler is compiled code. It passes
 requests below `MIN_BYTES` to NumPy's own handler. Larger blocks come from `mmap`, in size classes of an eighth of a
 power of two, and go to free lists when they are freed. Bytes in use and idle together do not exceed the peak of
-bytes in use by more than half, or `MIN_HELD` if that is more. Where a class is requested again after its blocks were
-evicted, as in each step of a training loop whose sizes do not fit together, the slack grows by that block, up to the
-peak itself. It never exceeds `MAX_SLACK`, idle bytes never exceed `MAX_IDLE`.
+bytes in use by more than half, or `MIN_HELD` if that is more. Where a class is requested again and again after its
+blocks were evicted, as in each step of a training loop whose sizes do not fit together, the slack grows by that block,
+up to the peak itself. It never exceeds `MAX_SLACK`, idle bytes never exceed `MAX_IDLE`.
 
 The arrays are ordinary: they own their memory and free it.
 """
@@ -29,6 +29,8 @@ MIN_BYTES = 1 << 15
 MIN_HELD = 64 << 20
 #: the most bytes above the peak of bytes in use
 MAX_SLACK = 256 << 20
+#: how often a class may be requested again after an eviction before the slack grows: the first steps find the peak
+TOLERATED = 3
 #: the most idle bytes
 MAX_IDLE = 1 << 30
 
@@ -149,7 +151,9 @@ take:
   store i64 %left, ptr %idle.at
   %note = add i64 %class, {evicted}
   %note.at = getelementptr i64, ptr %state, i64 %note
-  store i64 1, ptr %note.at
+  %noted = load i64, ptr %note.at
+  %noted.now = or i64 %noted, 1
+  store i64 %noted.now, ptr %note.at
   call void @unmap(ptr %state, ptr %block, i64 %capacity)
   br label %freed
 freed:
@@ -210,10 +214,16 @@ reuse:
 new:
   %note = add i64 %class, {evicted}
   %note.at = getelementptr i64, ptr %state, i64 %note
-  %was.evicted = load i64, ptr %note.at
-  store i64 0, ptr %note.at
-  %again = icmp ne i64 %was.evicted, 0
-  %more.slack = select i1 %again, i64 %capacity, i64 0
+  %noted = load i64, ptr %note.at
+  %was.evicted = and i64 %noted, 1
+  %times = lshr i64 %noted, 1
+  %times.now = add i64 %times, %was.evicted
+  %noted.now = shl i64 %times.now, 1
+  store i64 %noted.now, ptr %note.at
+  %again = icmp ugt i64 %times.now, {tolerated}
+  %missing = select i1 %again, i64 %capacity, i64 0
+  %evicted.now = icmp ne i64 %was.evicted, 0
+  %more.slack = select i1 %evicted.now, i64 %missing, i64 0
   %added.at = getelementptr i64, ptr %state, i64 {added}
   %added = load i64, ptr %added.at
   %added.more = add i64 %added, %more.slack
@@ -443,7 +453,7 @@ def _generate() -> str:
         page_mask=_PAGE - 1, page_start=-_PAGE, head=_HEADER, head_and_page=_HEADER + _PAGE - 1, sign=_MAGIC,
         capacity_back=8 - _HEADER, flags=2 | _ANONYMOUS, huge=_HUGE, huge_page=_HUGE_PAGE, least=MIN_BYTES,
         first_log=first_log, classes=_CLASSES, last=_CLASSES - 1, lists=_FREE_LISTS, used=_USED, idle=_IDLE, peak=_PEAK,
-        max_slack=MAX_SLACK, added=_ADDED_SLACK, evicted=_EVICTED, most=_MAX_IDLE, floor=_MIN_HELD,
+        max_slack=MAX_SLACK, added=_ADDED_SLACK, evicted=_EVICTED, tolerated=TOLERATED, most=_MAX_IDLE, floor=_MIN_HELD,
         malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT, mmap=_MMAP, munmap=_MUNMAP,
         madvise=_MADVISE, reused=_REUSED, fresh=_FRESH)
 

@@ -245,7 +245,7 @@ def test_slack_grows_where_a_loop_requests_what_it_evicts(memory):
         return memory.memory()
 
     first = step()
-    for _ in range(4):
+    for _ in range(8):
         before = step()
     after = step()
     assert after.fresh == before.fresh
