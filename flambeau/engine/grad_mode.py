@@ -94,6 +94,10 @@ class _NoArgumentMode(_Mode):
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
 
+    # `set_grad` and `is_grad_enabled` are written out here and in `__enter__`: each step of an optimizer runs them
+    def __exit__(self, *exception: object) -> None:
+        (requested_grad_mode if inference_used[0] and inference.get() else grad_mode).set(self.prev)
+
 
 class no_grad(_NoArgumentMode):
     """Operators inside do not record; results do not require grad.
@@ -112,9 +116,6 @@ class no_grad(_NoArgumentMode):
         self.prev = mode.get()
         mode.set(False)
 
-    def __exit__(self, *exception: object) -> None:
-        (requested_grad_mode if inference_used[0] and inference.get() else grad_mode).set(self.prev)
-
 
 class enable_grad(_NoArgumentMode):
     """Operators inside record, also within `no_grad`.
@@ -132,9 +133,6 @@ class enable_grad(_NoArgumentMode):
         mode = requested_grad_mode if inference_used[0] and inference.get() else grad_mode
         self.prev = mode.get()
         mode.set(True)
-
-    def __exit__(self, *exception: object) -> None:
-        (requested_grad_mode if inference_used[0] and inference.get() else grad_mode).set(self.prev)
 
 
 class set_grad_enabled(_Mode):

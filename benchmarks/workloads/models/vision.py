@@ -23,6 +23,26 @@ def _images(model: Model, per_pixel: bool = False) -> Any:
 
 # ----- ResNet-18 -----
 
+def _residual_network(torch: Any, sizes: Sizes, blocks: list[Any], outputs: int) -> Any:
+    """A stem, residual blocks and a classifier of their `outputs` channels."""
+    nn, width = torch.nn, sizes["width"]
+
+    class ResNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem, self.stem_norm = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+            self.blocks = nn.ModuleList(blocks)
+            self.head = nn.Linear(outputs, sizes["classes"])
+
+        def forward(self, x: Any) -> Any:
+            x = nn.functional.max_pool2d(nn.functional.relu(self.stem_norm(self.stem(x))), 3, 2, 1)
+            for block in self.blocks:
+                x = block(x)
+            return self.head(x.mean((2, 3)))
+
+    return ResNet()
+
+
 def resnet(torch: Any, sizes: Sizes) -> Any:
     nn, relu, width = torch.nn, torch.nn.functional.relu, sizes["width"]
 
@@ -39,23 +59,10 @@ def resnet(torch: Any, sizes: Sizes) -> Any:
             y = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)))))
             return relu(y + (x if self.shortcut is None else self.shortcut_norm(self.shortcut(x))))
 
-    class ResNet(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.stem, self.stem_norm = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
-            widths = [width * 2 ** stage for stage in range(sizes["stages"])]
-            self.blocks = nn.ModuleList([
-                Block(widths[max(stage - (k == 0), 0)], widths[stage], 2 if k == 0 and stage else 1)
-                for stage in range(sizes["stages"]) for k in range(2)])
-            self.head = nn.Linear(widths[-1], sizes["classes"])
-
-        def forward(self, x: Any) -> Any:
-            x = nn.functional.max_pool2d(relu(self.stem_norm(self.stem(x))), 3, 2, 1)
-            for block in self.blocks:
-                x = block(x)
-            return self.head(x.mean((2, 3)))
-
-    return ResNet()
+    widths = [width * 2 ** stage for stage in range(sizes["stages"])]
+    return _residual_network(torch, sizes, [
+        Block(widths[max(stage - (k == 0), 0)], widths[stage], 2 if k == 0 and stage else 1)
+        for stage in range(sizes["stages"]) for k in range(2)], widths[-1])
 
 
 def resnet_jax(p: Parameters, x: Any, sizes: Sizes) -> Any:
@@ -99,26 +106,13 @@ def resnet50(torch: Any, sizes: Sizes) -> Any:
             y = self.norm3(self.conv3(y))
             return relu(y + (x if self.shortcut is None else self.shortcut_norm(self.shortcut(x))))
 
-    class ResNet(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.stem, self.stem_norm = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
-            blocks, inputs = [], width
-            for stage in range(sizes["stages"]):
-                for k in range(_DEPTHS[stage]):
-                    inner = width * 2 ** stage
-                    blocks.append(Bottleneck(inputs, inner, 2 if k == 0 and stage else 1))
-                    inputs = 4 * inner
-            self.blocks = nn.ModuleList(blocks)
-            self.head = nn.Linear(inputs, sizes["classes"])
-
-        def forward(self, x: Any) -> Any:
-            x = nn.functional.max_pool2d(relu(self.stem_norm(self.stem(x))), 3, 2, 1)
-            for block in self.blocks:
-                x = block(x)
-            return self.head(x.mean((2, 3)))
-
-    return ResNet()
+    blocks, inputs = [], width
+    for stage in range(sizes["stages"]):
+        inner = width * 2 ** stage
+        for k in range(_DEPTHS[stage]):
+            blocks.append(Bottleneck(inputs, inner, 2 if k == 0 and stage else 1))
+            inputs = 4 * inner
+    return _residual_network(torch, sizes, blocks, inputs)
 
 
 def resnet50_jax(p: Parameters, x: Any, sizes: Sizes) -> Any:

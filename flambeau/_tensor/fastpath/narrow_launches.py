@@ -101,22 +101,35 @@ def _of_target_loss(operands: list[Any], values: dict[str, Any], narrow: np.dtyp
     return run
 
 
-def converting_launch(op: Op, operands: list[ndarray], values: dict[str, Any], narrow: np.dtype) -> Launch:
-    """The launch of an elementwise operator on arrays of several dtypes that are converted to one of 16 bits, computed
-    in float32 and rounded; None where there is none."""
+def _cast_steps(arrays: Sequence[ndarray], needs: Sequence[bool], to: np.dtype
+                ) -> tuple[list[tuple[Any, tuple[int, ...]]], list[int], list[ndarray]] | None:
+    """The casts of those arrays that need one, as steps; all slots and arrays; None where a cast has no launch.
+
+    Slots are numbered as in `flat_steps`: the arrays first, then the results of the steps.
+    """
     steps: list[tuple[Any, tuple[int, ...]]] = []
     slots, converted = [], []
-    for number, x in enumerate(operands):
-        if x.dtype == narrow:
+    for number, (x, is_needed) in enumerate(zip(arrays, needs, strict=True)):
+        if not is_needed:
             slots.append(number)
             converted.append(x)
             continue
-        convert = cast_launch(x, narrow)
-        if convert is None:
+        cast = cast_launch(x, to)
+        if cast is None:
             return None
-        slots.append(len(operands) + len(steps))
-        steps.append((convert, (number,)))
-        converted.append(convert(x))
+        slots.append(len(arrays) + len(steps))
+        steps.append((cast, (number,)))
+        converted.append(cast(x))
+    return steps, slots, converted
+
+
+def converting_launch(op: Op, operands: list[ndarray], values: dict[str, Any], narrow: np.dtype) -> Launch:
+    """The launch of an elementwise operator on arrays of several dtypes that are converted to one of 16 bits, computed
+    in float32 and rounded; None where there is none."""
+    casts = _cast_steps(operands, [x.dtype != narrow for x in operands], narrow)
+    if casts is None:
+        return None
+    steps, slots, converted = casts
     conversion: Any = None
     if len(operands) == 1:
         conversion = SimpleNamespace(narrow=narrow, compute=F32, numbers=None)
@@ -208,19 +221,10 @@ def _between_casts(op: Op, operands: list[Any], values: dict[str, Any], conversi
     if conversion.numbers is None and any(constant):
         return None
     given = [x for x in operands if x.__class__ is ndarray]
-    steps: list[tuple[Any, tuple[int, ...]]] = []
-    slots, wide = [], []
-    for number, x in enumerate(given):
-        if x.dtype is not conversion.narrow:
-            slots.append(number)
-            wide.append(x)
-            continue
-        widen = cast_launch(x, F32)
-        if widen is None:
-            return None
-        slots.append(len(given) + len(steps))
-        steps.append((widen, (number,)))
-        wide.append(widen(x))
+    casts = _cast_steps(given, [x.dtype is conversion.narrow for x in given], F32)
+    if casts is None:
+        return None
+    steps, slots, wide = casts
     rest = iter(wide)
     arrays = [conversion.numbers[x] if fixed else None if x is None else next(rest)
               for x, fixed in zip(operands, constant, strict=True)]

@@ -36,7 +36,8 @@ MAX_IDLE = 1 << 30
 
 #: words of the state: the lock; bytes in use, idle and at the peak; limits; NumPy's handler functions; the system's
 #: functions; counters; the slack that repeated requests of evicted classes have added; from _FREE_LISTS on the first
-#: free block of every class; and after them whether blocks of the class were evicted since it was last requested
+#: free block of every class; and after them, of every class, whether blocks were evicted since it was last requested
+#: (bit 0), and how often it was requested after that
 _LOCK, _USED, _IDLE, _PEAK, _MAX_IDLE, _MIN_HELD, _MALLOC, _CALLOC, _REALLOC, _FREE, _CONTEXT = range(11)
 _MMAP, _MUNMAP, _MADVISE, _REUSED, _FRESH, _ADDED_SLACK = range(11, 17)
 _FREE_LISTS = 17
@@ -220,10 +221,10 @@ new:
   %times.now = add i64 %times, %was.evicted
   %noted.now = shl i64 %times.now, 1
   store i64 %noted.now, ptr %note.at
-  %again = icmp ugt i64 %times.now, {tolerated}
-  %missing = select i1 %again, i64 %capacity, i64 0
   %evicted.now = icmp ne i64 %was.evicted, 0
-  %more.slack = select i1 %evicted.now, i64 %missing, i64 0
+  %often = icmp ugt i64 %times.now, {tolerated}
+  %again = and i1 %evicted.now, %often
+  %more.slack = select i1 %again, i64 %capacity, i64 0
   %added.at = getelementptr i64, ptr %state, i64 {added}
   %added = load i64, ptr %added.at
   %added.more = add i64 %added, %more.slack
