@@ -34,7 +34,7 @@ from .array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from .bit_resolution import resolved_inputs
 from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
-from .interception import intercept, notify_operator, run_with_hooks
+from .interception import intercept, is_lowered_whole, notify_operator, run_with_hooks
 from .profiling import run_in_span
 from .promotion import NO_PARAMS, converted_params, promoted_operands
 from .saved_tensor_packing import pack_inputs
@@ -164,7 +164,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     if forward_levels and any_tangents(inputs):
                         handlers.push_forward(op, inputs, result if result.__class__ is list else [result], params)
                     return result
-    if op.kind == COMPOSITE:
+    if op.kind == COMPOSITE and not (intercepted and is_lowered_whole(op, inputs)):
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ...modes import special
+from ...modes import active_tracer, grad_mode, special
 from ...ops.declare import Op
+from ..tensor import Tensor
 
 
 class Interceptor:
@@ -101,6 +102,13 @@ def notify_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs:
             _stack.reset(token)
 
 
+def is_lowered_whole(op: Op, inputs: Sequence[Any]) -> bool:
+    """Whether a tracer of this thread lowers an operator to one kernel: where no input is recorded, or a batch."""
+    tracer = active_tracer.get()
+    return (tracer is not None and op.name in tracer.lowered_whole
+            and all(isinstance(x, Tensor) and not (x._requires_grad and grad_mode.get()) for x in inputs))
+
+
 def notify_custom_function(node: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
     """Notify the interceptors of a user-defined Function that was applied."""
     stack = _stack.get()
@@ -112,5 +120,5 @@ def notify_custom_function(node: Any, inputs: Sequence[Any], outs: Sequence[Any]
             _stack.reset(token)
 
 
-__all__ = ["Interceptor", "intercept", "notify_custom_function", "notify_operator", "run_with_hooks",
-           "without_interceptors"]
+__all__ = ["Interceptor", "intercept", "is_lowered_whole", "notify_custom_function", "notify_operator",
+           "run_with_hooks", "without_interceptors"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.tensor_interface import layer
-from ...modes import special
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ..dispatch.apply import apply
@@ -59,7 +59,9 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         names = [x.type().rpartition(".")[2].removesuffix("Tensor") for x in (input, grid)]
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     op = REGISTRY["_grid_sampler_2d" if input.dim() == 4 else "_grid_sampler_3d"]
-    saved: Any = None if special[0] == observing[0] else []
+    tracer = active_tracer.get() if special[0] else None
+    finds_taps_again = special[0] == observing[0] or (tracer is not None and op.name in tracer.lowered_whole)
+    saved: Any = None if finds_taps_again else []
     return apply(op, [input, grid], {"mode": interpolation_mode, "padding": padding_mode,
                                      "align_corners": bool(align_corners), "saved": saved})
 

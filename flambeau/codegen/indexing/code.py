@@ -280,6 +280,13 @@ class Put(_Emitter):
                 self.operands[2].store(b, zero, out, self.stride, place, lanes,
                                        first_lanes(b, b.sub(high, place), lanes))
             return
+        if self.operands[0].step != "c" and self.operands[2].step == "c":  # along memory, not across it
+            with loop(b, i64(0), length) as j:
+                line = at(b, out, b.mul(j, stride))
+                with loop(b, low, high, lanes) as place:
+                    self.operands[2].store(b, zero, line, self.stride, place, lanes,
+                                           first_lanes(b, b.sub(high, place), lanes))
+            return
         with loop(b, low, high) as place, loop(b, i64(0), length, lanes) as j:
             self.operands[0].store(b, zero, at(b, out, b.mul(place, self.stride)), stride, j, lanes,
                                    first_lanes(b, b.sub(length, j), lanes))

@@ -35,6 +35,8 @@ class DeviceTracer(Tracer):
         device: the index of the device.
     """
 
+    lowered_whole = frozenset()
+
     def __init__(self, device: int) -> None:
         super().__init__()
         self.device, runtime = device, current_runtime()

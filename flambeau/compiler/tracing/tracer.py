@@ -20,6 +20,7 @@ from ..._tensor.tensor import wrap
 from ...backends.compiled.thresholds import pause_kernels, resume_kernels
 from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.value import BOOL, Unsupported, Value
+from ...ir.lowering.grid_sampling import GRID_SAMPLING
 from ...ir.lowering.namespace import lower_operator
 from ...modes import active_tracer, active_tracers
 from ...ops.declare import COMPOSITE, VIEW, Op
@@ -71,11 +72,13 @@ class Tracer(StorageTracer):
             of one node, which a gradient with respect to a result does not see.
         excluded: places of Python state that are inputs (`state.places.Excluded`), which need no guards; or None.
         check_write: called before a tensor is written to; None outside of speculation (`speculation.py`).
+        lowered_whole: operators, composites among them, that become one kernel instead of what they call.
     """
 
     needs_independent_results = False
     excluded: Any = None
     check_write: Callable[[Any], None] | None = None
+    lowered_whole: frozenset[str] = GRID_SAMPLING
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,7 +157,7 @@ class Tracer(StorageTracer):
 
     def _trace_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
                         in_place: bool) -> None:
-        if op.kind == COMPOSITE:
+        if op.kind == COMPOSITE and op.name not in self.lowered_whole:
             return
         if in_place:
             self.on_version_bump(outs[0])

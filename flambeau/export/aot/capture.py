@@ -80,6 +80,8 @@ class Capture(NamedTuple):
 class _CapturingTracer(Tracer):
     """A tracer that keeps the elements of lifted arrays as they were, and draws random numbers by a counter."""
 
+    lowered_whole = frozenset()
+
     def __init__(self, locate: Locate) -> None:
         super().__init__()
         self.graph = new_graph()

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...ops.declare import REGISTRY
 from ..graph.value import Graph, Unsupported, Value
+from .grid_sampling import GridSamplingOps
 from .indexing_ops import IndexingOps
 from .layout_ops import LayoutOps
 from .pooling import PoolingOps
@@ -26,7 +27,7 @@ _NAMES = {name: name for name in (
 _ROUNDING = ("ceil", "floor", "round", "trunc")
 
 
-class Namespace(IndexingOps, PoolingOps, LayoutOps, Scans):
+class Namespace(IndexingOps, PoolingOps, LayoutOps, Scans, GridSamplingOps):
     """`xp` over the values of one graph.
 
     Methods are the primitives with a definition of their own; any other name is an elementwise operation of the graph,
@@ -51,6 +52,9 @@ class Namespace(IndexingOps, PoolingOps, LayoutOps, Scans):
 
     def declared(self, op: Any) -> Callable[..., Any]:
         """The function that traces an operator's declaration; Unsupported if that calls a primitive of its own name."""
+        whole = self.lowered_whole(op)
+        if whole is not None:
+            return whole
         forward, name = op.forward, op.name
 
         def call(*args: Any, **params: Any) -> Any:

@@ -24,6 +24,8 @@ class AheadOfTimeNamespace(
 ):
     """`Namespace` with more primitives, and with forwards of operators whose declarations compute with NumPy."""
 
+    samples_grids = False
+
     def declared(self, op: Any) -> Callable[..., Any]:
         if op.name in ("_grid_sampler_2d", "_grid_sampler_3d"):
             return self.lower_grid_sampler

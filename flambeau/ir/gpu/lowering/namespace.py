@@ -25,6 +25,7 @@ class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceRe
     graph: InterleavedGraph  # of compiled functions, which have no complex values, any graph
 
     pools_narrow = True
+    samples_grids = False
     centers_again = False  # one kernel reads the rows of all its passes
 
     def declared(self, op: Any) -> Callable[..., Any]:
